@@ -1,0 +1,1 @@
+"""How relevant each source position is: scores, alignment, context."""

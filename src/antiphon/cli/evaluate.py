@@ -1,0 +1,67 @@
+"""antiphon evaluate"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from antiphon.cli.output import put_json, put_line, say
+
+if TYPE_CHECKING:
+    from antiphon.evaluation.evaluate import Evaluation
+
+__all__ = ["evaluate"]
+
+
+def evaluate(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run or model folder.")],
+    pairs: Annotated[
+        list[str], typer.Argument(metavar="PAIRS", help="A file of pairs, or a source and a target file.")
+    ],
+    beam: Annotated[int | None, typer.Option(min=1, help="Hypotheses kept at each step; 1: greedy.")] = None,
+    batch_size: Annotated[int | None, typer.Option(min=1, help="Sentences decoded together.")] = None,
+    metrics: Annotated[list[str] | None, typer.Option("--metric", help="A metric; may stand several times.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Metrics on pairs, with 95 % bootstrap intervals."""
+    from antiphon import api
+    from antiphon.cli.files import known_metrics, pair_files, say_dropped
+
+    files, wanted = pair_files(pairs), known_metrics(metrics)
+    generator = api.load(run)
+    result = api.evaluate(generator, files, beam=beam, batch_size=batch_size, metrics=wanted)
+    say_dropped(result.dropped)
+    if result.flagged:
+        say(f"{result.flagged} answers are flagged; `antiphon generate --json` shows why")
+    if as_json:
+        put_object(result)
+    else:
+        put_table(result)
+
+
+def put_table(result: Evaluation) -> None:
+    """Name, value and interval of each metric."""
+    width = max(len(name) for name in result.values)
+    for name, estimate in result.values.items():
+        put_line(f"{name:<{width}}  {estimate.value:8.2f}  [{estimate.low:.2f}, {estimate.high:.2f}]")
+    for name, signature in result.signatures.items():
+        say(f"{name}: {signature}")
+    say(f"{result.examples} examples in {result.seconds:.1f} s; in brackets: 95 % of 1,000 bootstrap samples")
+
+
+def put_object(result: Evaluation) -> None:
+    """The same as one object."""
+    found: dict[str, Any] = {
+        "metrics": {
+            name: {"value": estimate.value, "low": estimate.low, "high": estimate.high}
+            for name, estimate in result.values.items()
+        },
+        "signatures": result.signatures,
+        "examples": result.examples,
+        "seconds": result.seconds,
+        "flagged": result.flagged,
+        "dropped": result.dropped,
+    }
+    put_json(found)

@@ -1,0 +1,43 @@
+"""What several commands do with files of pairs and metrics."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+from antiphon.cli.output import say
+from antiphon.errors import UserError
+
+__all__ = ["known_metrics", "pair_files", "say_dropped"]
+
+
+def pair_files(names: list[str]) -> str | list[str]:
+    """One file of pairs, or a source and a target file."""
+    if len(names) > 2:
+        raise UserError(f"one file of pairs or two parallel files, got {len(names)}; join them first")
+    return names[0] if len(names) == 1 else names
+
+
+def known_metrics(names: list[str] | None) -> list[str] | None:
+    """The metrics asked for, if they exist."""
+    from antiphon.config.problems import nearest
+    from antiphon.config.schema import Metric
+
+    known = list(get_args(Metric))
+    problems = []
+    for name in names or []:
+        if name not in known:
+            close = nearest(name, known)
+            hint = f"did you mean '{close}'?" if close else f"the metrics are {', '.join(known)}"
+            problems.append(f"--metric: no metric is called '{name}'; {hint}")
+    if problems:
+        raise UserError(problems)
+    return names or None
+
+
+def say_dropped(facts: dict[str, Any]) -> None:
+    """Which lines were left out, and why: `Dropped.facts()`."""
+    for place in facts["places"]:
+        say(f"{place['file']}, line {place['line']}: {place['reason']}; left out")
+    if facts["total"] > len(facts["places"]):
+        reasons = ", ".join(f"{count} x {reason}" for reason, count in facts["reasons"].items())
+        say(f"left out in all: {facts['total']} ({reasons})")

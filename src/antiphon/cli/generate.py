@@ -1,0 +1,91 @@
+"""antiphon generate"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from antiphon.cli.lines import in_batches, input_lines
+from antiphon.cli.output import put_json, put_line, say
+
+if TYPE_CHECKING:
+    from antiphon.decoding.generation import Generation
+
+__all__ = ["generate"]
+
+LISTED = 20  # flagged lines named on stderr; the rest is counted
+
+
+def generate(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run or model folder.")],
+    file: Annotated[
+        str | None, typer.Argument(metavar="FILE", help="Lines to answer; stdin when missing or -.")
+    ] = None,
+    beam: Annotated[int | None, typer.Option(min=1, help="Hypotheses kept at each step; 1: greedy.")] = None,
+    n_best: Annotated[int, typer.Option(min=1, help="Answers a line; more than 1: LINE, SCORE, TEXT each.")] = 1,
+    max_length: Annotated[int | None, typer.Option(min=1, help="Longest answer in tokens.")] = None,
+    length_penalty: Annotated[float | None, typer.Option(min=0.0, help="Exponent a of sum(log p) / length^a.")] = None,
+    batch_size: Annotated[int | None, typer.Option(min=1, help="Lines read and answered together.")] = None,
+    prefix: Annotated[str, typer.Option(help="What every answer has to begin with.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    weights: Annotated[bool, typer.Option("--weights", help="With --json: the attention weights as well.")] = False,
+) -> None:
+    """A line in, a line out, in the same order."""
+    from antiphon import api
+    from antiphon.errors import UserError
+
+    if beam is not None and n_best > beam:
+        raise UserError(f"--n-best: {n_best} answers need a beam of at least {n_best}, got --beam {beam}")
+    if weights and not as_json:
+        raise UserError("--weights: only JSON can hold them; add --json")
+    generator = api.load(run)
+    size = 1 if file in (None, "-") and sys.stdin.isatty() else batch_size or generator.config.decoding.batch_size
+    number = flagged = 0
+    for batch in in_batches(input_lines(file), size):
+        answers = generator.generate(
+            batch, beam=beam, n_best=n_best, max_length=max_length, length_penalty=length_penalty,
+            batch_size=size, prefix=prefix, weights=weights,
+        )  # fmt: skip
+        for answer in answers:
+            number += 1
+            put_answer(answer, number, n_best, as_json)
+            flagged += bool(answer.flags)
+            if answer.flags and flagged <= LISTED and not as_json:
+                say(f"line {number}: {'; '.join(answer.flags)}")
+        sys.stdout.flush()
+    if flagged > LISTED or (flagged and as_json):
+        say(f"{flagged} of {number} lines are flagged; --json shows all flags")
+
+
+def put_answer(answer: Generation, number: int, n_best: int, as_json: bool) -> None:
+    """One answer as text, as a list of the n best, or as JSON."""
+    if as_json:
+        put_json(as_dict(answer))
+    elif n_best == 1:
+        put_line(answer.text)
+    else:
+        for alternative in answer.alternatives:
+            put_line(str(number), f"{alternative.score:.4f}", alternative.text)
+        if not answer.alternatives:  # an empty line has one answer, the empty one
+            put_line(str(number), f"{answer.score:.4f}", answer.text)
+
+
+def as_dict(answer: Generation) -> dict[str, Any]:
+    """What `--json` shows of an answer."""
+    found: dict[str, Any] = {
+        "text": answer.text,
+        "tokens": answer.tokens,
+        "score": answer.score,
+        "log_probs": answer.log_probs,
+        "flags": answer.flags,
+        "alternatives": [
+            {"text": other.text, "tokens": other.tokens, "score": other.score, "log_probs": other.log_probs}
+            for other in answer.alternatives
+        ],
+    }
+    if answer.weights is not None:
+        found |= {"source_tokens": answer.source_tokens, "weights": answer.weights.tolist()}
+    return found

@@ -1,0 +1,41 @@
+"""antiphon init"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from antiphon.cli.output import say
+
+__all__ = ["init"]
+
+
+def init(
+    data: Annotated[list[str], typer.Argument(metavar="DATA", help="A file of pairs, or a source and a target file.")],
+    out: Annotated[Path, typer.Option(help="The configuration to write; - for stdout.")] = Path("config.yaml"),
+    force: Annotated[bool, typer.Option("--force", help="Overwrite it.")] = False,
+) -> None:
+    """Look at the data and write a configuration for it.
+
+    The configuration is complete, every key is explained, and the reasons of each choice are said.
+    """
+    from antiphon.config.write import explained_yaml
+    from antiphon.errors import UserError
+    from antiphon.files import write_text
+    from antiphon.sources.guess import guess_config
+
+    if len(data) > 2:
+        raise UserError(f"init: one file of pairs or two parallel files, got {len(data)}; join them first")
+    if str(out) != "-" and out.exists() and not force:
+        raise UserError(f"{out}: already there; give another name with --out, or --force to overwrite it")
+    guess = guess_config(data)
+    for reason in guess.reasons:
+        say(reason)
+    text = f"# Written by: antiphon init {' '.join(data)}\n\n{explained_yaml(guess.config)}"
+    if str(out) == "-":
+        print(text, end="")
+        return
+    write_text(out, text)
+    say(f"wrote {out}; next: antiphon check {out}, then: antiphon train {out} --out RUN")

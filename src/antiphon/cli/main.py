@@ -1,0 +1,150 @@
+"""The command `antiphon`: the list of commands, and what becomes of every way to end.
+
+Exit codes: 0 fine, 1 our bug, 2 your input, 130 interrupted, 143 terminated after saving.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import sys
+import tempfile
+import traceback
+from typing import Annotated, Any, cast
+
+import typer
+from typer.core import TyperGroup
+
+from antiphon import __version__
+from antiphon.cli.check import check
+from antiphon.cli.demo import demo
+from antiphon.cli.evaluate import evaluate
+from antiphon.cli.explain import explain
+from antiphon.cli.generate import generate
+from antiphon.cli.init import init
+from antiphon.cli.output import say
+from antiphon.cli.recipes import recipes
+from antiphon.cli.score import score
+from antiphon.cli.train import train
+from antiphon.errors import Interrupted, UserError
+
+__all__ = ["app", "main", "run"]
+
+DISK = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+class Commands(TyperGroup):
+    """Keeps the order of the list below, and carries two ways to end past typer, which would answer them itself."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401, ARG002 (typer's signature; its type moved between versions)
+        """The commands in the order one meets them."""
+        return list(self.commands)
+
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 (typer's signature)
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise Interrupted(130, "interrupted") from None
+        except BrokenPipeError:
+            raise SystemExit(reader_left()) from None
+
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,  # rich would double the time of --help
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def show_version(wanted: bool) -> None:
+    """Print the version and leave."""
+    if wanted:
+        sys.stdout.write(f"antiphon {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def antiphon(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=show_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Learns to turn one sequence into another: from a file of pairs to a model you can use."""
+
+
+for command in (init, check, train, generate, score, evaluate, explain, recipes, demo):
+    app.command()(command)
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run a command line and return its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            cast(Any, stream).reconfigure(encoding="utf-8", errors="backslashreplace")
+    try:
+        code = typer.main.get_command(app).main(arguments, prog_name="antiphon", standalone_mode=False)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        return ending(error)
+    except SystemExit as error:
+        return error.code if isinstance(error.code, int) else 1
+    return code if isinstance(code, int) else 0
+
+
+def ending(error: Exception) -> int:
+    """Say what happened and return the exit code."""
+    if isinstance(error, UserError):
+        for problem in error.problems:
+            say(problem)
+        return error.exit_code
+    if isinstance(error, Interrupted):
+        say(str(error))
+        return error.exit_code
+    if isinstance(error, typer.Abort):
+        return 130
+    if isinstance(error, BrokenPipeError):
+        return reader_left()
+    if isinstance(error, OSError) and error.errno in DISK:
+        say(f"{error.filename or 'output'}: {error.strerror}; free some space or write somewhere else")
+        return 2
+    if hasattr(error, "show") and hasattr(error, "exit_code"):  # typer's own: an unknown option, a missing argument
+        error.show(sys.stderr)
+        return int(error.exit_code)
+    return bug(error)
+
+
+def bug(error: Exception) -> int:
+    """One line for the user, the traceback in a file for us."""
+    message = " ".join(f"{type(error).__name__}: {error}".split())
+    text = "".join(traceback.format_exception(error))
+    try:
+        handle, path = tempfile.mkstemp(prefix="antiphon-bug-", suffix=".txt")
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(f"antiphon {__version__}, python {sys.version}, {sys.platform}\n{sys.argv}\n\n{text}")
+        say(f"this is our bug: {message}; please report it with the file {path}")
+    except OSError:
+        say(f"this is our bug: {message}; please report it with these lines:\n{text}")
+    return 1
+
+
+def reader_left() -> int:
+    """Whoever read our output (`| head`) has enough: leave without a word, also when Python flushes at exit."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def main() -> None:
+    """The entry point."""
+    sys.exit(run())
+
+
+if __name__ == "__main__":
+    main()

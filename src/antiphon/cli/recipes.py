@@ -1,0 +1,50 @@
+"""antiphon recipes"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from antiphon.cli.output import put_line, say
+
+__all__ = ["recipes"]
+
+
+class Verb(StrEnum):
+    """What to do with a recipe."""
+
+    ls = "ls"
+    cat = "cat"
+    cp = "cp"
+
+
+def recipes(
+    verb: Annotated[Verb, typer.Argument(metavar="ls|cat|cp", help="List them, print one, or copy one.")] = Verb.ls,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The recipe, for cat and cp.")] = None,
+    to: Annotated[Path | None, typer.Argument(metavar="TO", help="Where to copy it; default: NAME.yaml.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the copy.")] = False,
+) -> None:
+    """The shipped configurations."""
+    from antiphon.config.read import recipe_names, recipe_text
+    from antiphon.errors import UserError
+    from antiphon.files import write_text
+
+    if verb is Verb.ls:
+        for recipe in recipe_names():
+            put_line(recipe, recipe_text(recipe).split("\n", 1)[0].lstrip("# "))
+        return
+    if name is None:
+        raise UserError(f"recipes {verb.value}: which one? The recipes are {', '.join(recipe_names())}")
+    text = recipe_text(name)
+    if verb is Verb.cat:
+        print(text, end="")
+        return
+    to = to or Path(f"{name}.yaml")
+    to = to / f"{name}.yaml" if to.is_dir() else to
+    if to.exists() and not force:
+        raise UserError(f"{to}: already there; give another name, or --force to overwrite it")
+    write_text(to, text)
+    say(f"wrote {to}; next: antiphon train {to} --out RUN")

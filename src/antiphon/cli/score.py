@@ -1,0 +1,74 @@
+"""antiphon score"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from antiphon.cli.output import put_json, put_line, say
+
+if TYPE_CHECKING:
+    from antiphon.decoding.generation import Scored
+
+__all__ = ["score"]
+
+CHUNK = 1024  # pairs held in memory at a time
+
+
+def score(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run or model folder.")],
+    pairs: Annotated[
+        list[str], typer.Argument(metavar="PAIRS", help="A file of pairs, or a source and a target file.")
+    ],
+    batch_size: Annotated[int | None, typer.Option(min=1, help="Pairs scored together.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, with the tokens.")] = False,
+) -> None:
+    """How likely each answer is: log p(target | source).
+
+    A line for each pair, separated by tabs: log probability, source, target, log probability of each token.
+    """
+    from antiphon import api
+    from antiphon.cli.files import pair_files, say_dropped
+    from antiphon.errors import DataError
+    from antiphon.sources.pairs import Dropped, read_pairs
+
+    files = pair_files(pairs)
+    generator = api.load(run)
+    dropped = Dropped()
+    rows: Iterator[tuple[str, str]] = (
+        (pair.source, pair.target) for pair in read_pairs(files, generator.config.data, dropped)
+    )
+    size = batch_size or generator.config.decoding.batch_size
+    count = 0
+    while chunk := list(islice(rows, CHUNK)):
+        count += len(chunk)
+        for scored in generator.score(chunk, batch_size=size):
+            put_scored(scored, as_json)
+        sys.stdout.flush()
+    say_dropped(dropped.facts())
+    if not count:
+        raise DataError(f"{', '.join(pairs)}: not one line can be used; put source TAB target on each line")
+
+
+def put_scored(scored: Scored, as_json: bool) -> None:
+    """One pair and its log probabilities."""
+    if not as_json:
+        numbers = " ".join(f"{value:.4f}" for value in scored.log_probs)
+        put_line(f"{scored.log_prob:.4f}", scored.source, scored.target, numbers)
+        if scored.flags:
+            say(f"{scored.source}: {'; '.join(scored.flags)}")
+        return
+    found = {
+        "source": scored.source,
+        "target": scored.target,
+        "log_prob": scored.log_prob,
+        "tokens": scored.tokens,
+        "log_probs": scored.log_probs,
+        "flags": scored.flags,
+    }
+    put_json(found)

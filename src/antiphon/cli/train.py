@@ -1,0 +1,27 @@
+"""antiphon train"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from antiphon.cli.output import put_line, say
+
+__all__ = ["train"]
+
+
+def train(
+    config: Annotated[str, typer.Argument(metavar="CONFIG", help="A YAML file or the name of a recipe.")],
+    overrides: Annotated[list[str] | None, typer.Argument(metavar="a.b=c", help="Keys to change.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="RUN", help="The run folder; default: runs/NAME.")] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Begin again instead of going on where it stood.")] = False,
+) -> None:
+    """Train a model; the same command again goes on where it stood."""
+    from antiphon import api
+    from antiphon.training.display import open_display
+
+    run = api.train(config, out=out, overrides=overrides or [], fresh=fresh, display=open_display())
+    put_line(str(run))
+    say(f"next: antiphon generate {run} FILE, antiphon explain {run} TEXT, or open {run / 'report.html'}")

@@ -1,0 +1,251 @@
+"""What is wrong with the values of a configuration, as sentences: path, fact, remedy.
+
+pydantic decides whether a value is right; the words come from the configuration's JSON schema, so that every key
+of every kind is described from the one place that defines it.
+"""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import functools
+from typing import Any
+
+from pydantic import ValidationError
+
+from antiphon.config.schema import Config
+from antiphon.config.yamltext import parse_value, write_value
+
+__all__ = ["fill_kinds", "nearest", "value_problems"]
+
+Node = dict[str, Any]
+Place = tuple[str | int, ...]
+
+# What other toolkits call it.
+SYNONYMS = {
+    "batch_size": "batch_tokens",
+    "beam_size": "beam",
+    "beam_width": "beam",
+    "bidir": "bidirectional",
+    "cell": "kind",
+    "d_model": "size",
+    "dim": "size",
+    "early_stopping": "patience",
+    "emb_size": "embedding",
+    "embed_dim": "embedding",
+    "grad_clip": "clip",
+    "hidden": "size",
+    "hidden_size": "size",
+    "lr": "learning_rate",
+    "max_epochs": "epochs",
+    "max_len": "max_length",
+    "max_steps": "max_updates",
+    "num_layers": "layers",
+    "optim": "optimizer",
+    "optimiser": "optimizer",
+    "tokenizer": "tokens",
+    "type": "kind",
+    "units": "size",
+    "validation": "dev",
+    "vocab_size": "vocabulary",
+}
+
+
+@functools.cache
+def schema() -> Node:
+    """The configuration's JSON schema."""
+    return Config.model_json_schema()
+
+
+def resolve(node: Node) -> Node:
+    """The node itself, with a reference followed."""
+    reference = node.get("$ref")
+    return schema()["$defs"][reference.rsplit("/", 1)[1]] if reference else node
+
+
+def members(node: Node) -> list[Node]:
+    """The members of a union, or the node alone."""
+    return [resolve(member) for member in node.get("anyOf") or node.get("oneOf") or [node]]
+
+
+def value_problems(data: Any) -> list[str]:  # noqa: ANN401 (whatever stood in the file)
+    """A sentence for every key that is unknown or missing and every value that is wrong."""
+    if not isinstance(data, dict):
+        return [f"the configuration: expected the sections {', '.join(schema()['properties'])}, got {shown(data)}"]
+    data, problems = mend_kinds(copy.deepcopy(data))
+    try:
+        Config.model_validate(data)
+    except ValidationError as error:
+        found: dict[Place, tuple[Node, Node, str, Any]] = {}
+        for item in error.errors(include_url=False):
+            place, parent, node = locate(item["loc"])
+            found.setdefault(place, (parent, node, item["type"], item["input"]))
+        for place, (parent, node, kind, value) in found.items():
+            # A list that is wrong in one item is also "not a number, not text": only the item is news.
+            if not any(other != place and other[: len(place)] == place for other in found):
+                problems.append(f"{dotted(place)}: {sentence(place, parent, node, kind, value, data)}")
+    return problems
+
+
+def locate(location: Place) -> tuple[Place, Node, Node]:
+    """pydantic's location without the tags of unions, the section it is in, and its own schema (empty: no such key)."""
+    place: list[str | int] = []
+    parent, node = schema(), schema()
+    for part in location:
+        node = resolve(node)
+        if "properties" in node:
+            place.append(part)
+            parent, node = node, node["properties"].get(part, {})
+        elif "discriminator" in node:
+            node = {"$ref": node["discriminator"]["mapping"][part]}
+        elif "items" in node and isinstance(part, int):
+            place.append(part)
+            node = node["items"]
+        else:
+            lists = [member for member in members(node) if "items" in member]
+            node = lists[0] if lists and str(part).startswith("list") else node
+    return tuple(place), parent, node
+
+
+def dotted(place: Place) -> str:
+    """a.b[0]"""
+    rest = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in place[1:]]
+    return "".join([str(part) for part in place[:1]] + rest)
+
+
+def sentence(place: Place, parent: Node, node: Node, kind: str, value: Any, data: Any) -> str:  # noqa: ANN401
+    """The fact and the remedy for one place."""
+    if kind == "missing":
+        return f"missing; add it: {node.get('description', expected(node))}"
+    if not node:
+        return unknown_key(place, parent, data)
+    choices = resolve(node).get("enum") or ([resolve(node)["const"]] if "const" in resolve(node) else [])
+    close = nearest(value, choices) if isinstance(value, str) else None
+    hint = f"; did you mean '{close}'?" if close else ""
+    if isinstance(value, str) and not choices and fits(node, parsed := parse_value(value)):
+        hint = f"; write {write_value(parsed)} without quotes"
+    return f"expected {expected(node)}, got {shown(value)}{hint}"
+
+
+def fits(node: Node, value: Any) -> bool:  # noqa: ANN401
+    """Whether a value is of a type that the node takes."""
+    types = {"integer": (int,), "number": (int, float), "boolean": (bool,)}
+    taken = [types[member["type"]] for member in members(resolve(node)) if member.get("type") in types]
+    return any(type(value) in kinds for kinds in taken)
+
+
+def unknown_key(place: Place, parent: Node, data: Any) -> str:  # noqa: ANN401
+    """Who has no such key, and which one was meant."""
+    section: Any = data
+    for part in place[:-1]:
+        section = section[part]
+    kind = section.get("kind", parent["properties"]["kind"]["default"]) if "kind" in parent["properties"] else None
+    choices = expected(parent["properties"]["kind"]) if kind else ""
+    who = f"'{dotted(place[:-1])}'" if place[:-1] else "a configuration"
+    who = f"'{kind}'" if isinstance(kind, str) and kind in choices else who
+    return f"{who} has no such key; {suggestion(place, parent)}"
+
+
+def suggestion(place: Place, parent: Node) -> str:
+    """The key that was meant: here by its letters, elsewhere by its name, or the list of what there is."""
+    key, keys = str(place[-1]), list(parent["properties"])
+    others = [other for other in leaves(schema()) if other.rsplit(".", 1)[-1] == key]
+    meant = SYNONYMS.get(key.lower())
+    if meant in keys:
+        return f"did you mean '{meant}'?"
+    close = nearest(key, keys)
+    if close and not others:
+        return f"did you mean '{close}'?"
+    if others:
+        here = dotted(place[:-1])
+        same = [other for other in others if other.rpartition(".")[0] == here]
+        return f"it belongs to another kind of {here}" if same else f"did you mean '{others[0]}'?"
+    return f"its keys are {', '.join(keys)}"
+
+
+def leaves(node: Node, path: str = "") -> list[str]:
+    """The dotted path of every key below a node."""
+    found = []
+    for member in members(resolve(node)):
+        for key, child in resolve(member).get("properties", {}).items():
+            found += [f"{path}{key}", *leaves(child, f"{path}{key}.")]
+    return list(dict.fromkeys(found))
+
+
+def nearest(word: str, words: list[str]) -> str | None:
+    """The word that was probably meant: by its letters, or one that stands inside it."""
+    close = difflib.get_close_matches(word.lower(), words, n=1, cutoff=0.6)
+    inside = [other for other in words if len(other) > 3 and other in word.lower()]
+    return close[0] if close else max(inside, key=len, default=None)
+
+
+def expected(node: Node) -> str:
+    """What a value must be, in words."""
+    node = resolve(node)
+    if "discriminator" in node or "properties" in node:
+        return "a section of keys"
+    if "enum" in node:
+        return f"one of {', '.join(node['enum'])}"
+    if "const" in node:
+        return f"'{node['const']}'"
+    if "anyOf" in node:
+        return " or ".join(expected(member) for member in node["anyOf"])
+    if node["type"] == "array":
+        count = f" of {node['minItems']}" if node.get("minItems") == node.get("maxItems") else ""
+        return f"a list{count} (each {expected(node['items'])})"
+    words = {"integer": "a whole number", "number": "a number", "boolean": "true or false", "string": "text"}
+    return words.get(node["type"], "null") + bounds(node)
+
+
+def bounds(node: Node) -> str:
+    """The limits of a number, in words."""
+    words = [("exclusiveMinimum", "above"), ("minimum", "of at least"), ("exclusiveMaximum", "below")]
+    limits = [f"{word} {node[key]:g}" for key, word in words if key in node]
+    return " " + " and ".join(limits) if limits else ""
+
+
+def shown(value: Any) -> str:  # noqa: ANN401
+    """A value as the user wrote it, short."""
+    if isinstance(value, dict):
+        return "a section of keys"
+    text = f"'{value}'" if isinstance(value, str) else write_value(value)
+    text = text if len(text) <= 60 else text[:57] + "..."
+    return f"{text} (nothing)" if value is None else text
+
+
+def choices_of(parent: Node) -> dict[str, tuple[str, list[str]]]:
+    """Keys of a section that are a choice between kinds: key -> (name of the choosing key, the kinds)."""
+    found = {}
+    for key, child in parent.get("properties", {}).items():
+        if "discriminator" in child:
+            found[key] = (child["discriminator"]["propertyName"], list(child["discriminator"]["mapping"]))
+    return found
+
+
+def fill_kinds(data: Any, node: Node | None = None) -> Any:  # noqa: ANN401
+    """Write the default kind where a section chooses between kinds and none is given (in place)."""
+    node = resolve(node or schema())
+    if isinstance(data, dict):
+        for key, (name, kinds) in choices_of(node).items():
+            if isinstance(data.get(key), dict):
+                data[key].setdefault(name, kinds[0])
+        for key, child in node.get("properties", {}).items():
+            fill_kinds(data.get(key), child)
+    return data
+
+
+def mend_kinds(data: Any, node: Node | None = None, place: Place = ()) -> tuple[Any, list[str]]:  # noqa: ANN401
+    """Replace kinds that do not exist by the likeliest one, so that the rest of the section is looked at as well."""
+    node, problems = resolve(node or schema()), []
+    for key, (name, kinds) in choices_of(node).items():
+        section = data.get(key) if isinstance(data, dict) else None
+        if isinstance(section, dict) and section.get(name) not in kinds:
+            kind = section.get(name)
+            close = nearest(kind, kinds) if isinstance(kind, str) else None
+            hint = f"{shown(kind)}; did you mean '{close}'?" if close else shown(kind)
+            problems.append(f"{dotted((*place, key, name))}: expected one of {', '.join(kinds)}, got {hint}")
+            section[name] = close or kinds[0]
+    for key, child in node.get("properties", {}).items():
+        if isinstance(data, dict) and isinstance(data.get(key), dict):
+            problems += mend_kinds(data[key], child, (*place, key))[1]
+    return data, problems

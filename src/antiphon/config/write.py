@@ -1,0 +1,55 @@
+"""A configuration as a file that explains itself, and the difference between two."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from antiphon.config.schema import Config
+from antiphon.config.yamltext import write_value
+
+__all__ = ["config_diff", "explained_yaml"]
+
+WIDEST = 44  # comments start here at the latest; a longer value pushes only its own comment
+
+
+def explained_yaml(config: Config) -> str:
+    """The whole configuration, every key with what it means; reads back equal."""
+    sections = []
+    for name, field in Config.model_fields.items():
+        rows = [(f"{name}:", field.description or ""), *rows_of(getattr(config, name), "  ")]
+        start = min(WIDEST, max(len(left) for left, _ in rows) + 2)
+        sections.append("\n".join(f"{left:<{max(start, len(left) + 2)}}# {words}" for left, words in rows))
+    return "\n\n".join(sections) + "\n"
+
+
+def rows_of(section: BaseModel, indent: str) -> list[tuple[str, str]]:
+    """`key: value` and its description, for every key of a section and the sections inside it."""
+    rows = []
+    for name, field in type(section).model_fields.items():
+        value = getattr(section, name)
+        if isinstance(value, BaseModel):
+            rows += [(f"{indent}{name}:", field.description or ""), *rows_of(value, indent + "  ")]
+        else:
+            rows.append((f"{indent}{name}: {write_value(value)}", field.description or ""))
+    return rows
+
+
+def config_diff(old: Config, new: Config) -> list[str]:
+    """`training.learning_rate: 0.001 in the run, 0.002 now`, for every key that differs."""
+    before, after = flat(old.model_dump()), flat(new.model_dump())
+    keys = [*before, *(key for key in after if key not in before)]
+    return [
+        f"{key}: {before.get(key, 'not there')} in the run, {after.get(key, 'not there')} now"
+        for key in keys
+        if before.get(key) != after.get(key)
+    ]
+
+
+def flat(values: dict[str, Any], path: str = "") -> dict[str, str]:
+    """Dotted path -> value as it is written."""
+    found: dict[str, str] = {}
+    for key, value in values.items():
+        found |= flat(value, f"{path}{key}.") if isinstance(value, dict) else {f"{path}{key}": write_value(value)}
+    return found

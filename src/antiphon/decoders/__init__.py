@@ -1,0 +1,1 @@
+"""Decoders: start(memory) gives a state, forward(tokens, state) a Step."""

@@ -1,0 +1,54 @@
+"""The Bahdanau decoder: look first, with s_{i-1}; then step, with the context."""
+# B sentences, R = B x hypotheses rows, T steps, S source steps, V vocabulary, E embedding, H state, C context
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from antiphon.attention.context import AttentionContext
+from antiphon.decoders.bridge import Bridge
+from antiphon.decoders.stack import RecurrentStack
+from antiphon.decoders.state import Decoder, RecurrentState, Step
+from antiphon.encoders.embedding import TokenEmbedding
+from antiphon.sequence import Memory
+
+__all__ = ["BahdanauDecoder"]
+
+
+class BahdanauDecoder(Decoder):
+    """c_i = Σ_j α_ij h_j with α from s_{i-1};  s_i = g(s_{i-1}, [y_{i-1}; c_i]);  o_i = tanh(W [s_i; c_i; y_{i-1}])"""
+
+    def __init__(
+        self, *, embedding: TokenEmbedding, stack: RecurrentStack, context: AttentionContext, bridge: Bridge, dropout: float
+    ) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.stack = stack
+        self.context = context
+        self.bridge = bridge
+        V, E = embedding.table.weight.shape
+        self.combine = nn.Linear(stack.size + context.size + E, stack.size)
+        self.dropout = nn.Dropout(dropout)
+        self.output = nn.Linear(stack.size, V)
+
+    def start(self, memory: Memory) -> RecurrentState:
+        layers = self.bridge(memory)
+        return RecurrentState(layers, attended=layers[0].new_empty(layers[0].size(0), 0), source=self.context.prepare(memory))
+
+    def forward(self, tokens: Tensor, state: RecurrentState) -> Step:
+        words = self.embedding(tokens)  # [R, T, E]
+        layers, tops, contexts, weights = state.layers, [], [], []
+        for word in words.unbind(dim=1):
+            look = self.context(layers[0][:, -1:], state.source)  # the query is the top state s_{i-1}
+            contexts.append(look.context)
+            weights.append(look.weights)
+            top, layers = self.stack.step(torch.cat([word, look.context.squeeze(1)], dim=-1), layers)
+            tops.append(top)
+        seen = torch.cat([torch.stack(tops, dim=1), torch.cat(contexts, dim=1), words], dim=-1)
+        outputs = torch.tanh(self.combine(seen))  # [R, T, H]
+        return Step(
+            logits=self.output(self.dropout(outputs)),
+            state=RecurrentState(layers, state.attended, state.source),
+            weights=torch.cat(weights, dim=1),
+        )

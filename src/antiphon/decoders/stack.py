@@ -1,0 +1,60 @@
+"""The recurrent part of a decoder: stacked RNN, GRU or LSTM layers, run over many steps or stepped by hand."""
+# R rows, T steps, D input, H state, L layers
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from antiphon.encoders.rnn import NETWORKS, Kind, initialise_recurrent
+
+__all__ = ["RecurrentStack"]
+
+CELLS = {"rnn": torch.rnn_tanh_cell, "gru": torch.gru_cell, "lstm": torch.lstm_cell}
+
+
+class RecurrentStack(nn.Module):
+    """s_t = g(s_{t-1}, x_t) in each layer.
+
+    A state is a tuple of tensors [R, L, H]: (s,) for RNN and GRU, (s, carry) for LSTM. `run` is the fused network over
+    all steps; `step` is the same with one cell a layer, quicker for a single step. A test binds them.
+    """
+
+    def __init__(self, *, cell: Kind, inputs: int, size: int, layers: int, dropout: float) -> None:
+        super().__init__()
+        between = dropout if layers > 1 else 0.0
+        self.network = NETWORKS[cell](inputs, size, num_layers=layers, batch_first=True, dropout=between)
+        self.cell = cell
+        self.size = size
+        self.layers = layers
+        initialise_recurrent(self.network)
+
+    @property
+    def parts(self) -> int:
+        """How many tensors make a state."""
+        return 2 if self.cell == "lstm" else 1
+
+    def run(self, inputs: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Inputs [R, T, D] → top states [R, T, H] and the state after the last step."""
+        first = tuple(part.transpose(0, 1).contiguous() for part in state)  # torch wants [L, R, H]
+        outputs, last = self.network(inputs, first if self.cell == "lstm" else first[0])
+        ends = last if self.cell == "lstm" else (last,)
+        return outputs, tuple(part.transpose(0, 1) for part in ends)
+
+    def step(self, inputs: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Inputs [R, D] → top state [R, H] and the new state."""
+        layers = []
+        for number in range(self.layers):
+            if number > 0:
+                inputs = functional.dropout(inputs, self.network.dropout, self.training)
+            parts = self._cell(number, inputs, tuple(part[:, number] for part in state))
+            layers.append(parts)
+            inputs = parts[0]
+        return inputs, tuple(torch.stack(part, dim=1) for part in zip(*layers, strict=True))
+
+    def _cell(self, number: int, inputs: Tensor, parts: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        weights = [getattr(self.network, f"{name}_l{number}") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
+        if self.cell == "lstm":
+            return tuple(torch.lstm_cell(inputs, list(parts), *weights))
+        return (CELLS[self.cell](inputs, parts[0], *weights),)

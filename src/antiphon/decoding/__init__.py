@@ -1,0 +1,1 @@
+"""How an answer is searched for, with any step function."""

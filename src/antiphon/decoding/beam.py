@@ -1,0 +1,68 @@
+"""Beam search as the lectures tell it.
+
+The frontier holds k hypotheses. Each is extended by every token, and of the k·V candidates the k best stay. One that
+ends leaves the frontier, and the beam shrinks by one; search stops at 0, and k hypotheses come back.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import torch
+
+from antiphon.decoding.constraints import Constraints
+from antiphon.decoding.frontier import Frontier
+from antiphon.decoding.hypothesis import Check, Hypothesis, State, Step
+from antiphon.decoding.observer import Observer, nodes_of
+from antiphon.decoding.trail import Trail
+
+__all__ = ["beam_search"]
+
+S = TypeVar("S", bound=State)
+
+
+def beam_search(
+    step: Step[S],
+    state: S,
+    *,
+    sentences: int,
+    start: int,
+    end: int,
+    size: int,
+    max_length: int,
+    length_penalty: float,
+    prefixes: list[list[int]] | None = None,
+    forbidden: tuple[int, ...] = (),
+    observer: Observer | None = None,
+    check: Check | None = None,
+) -> list[list[Hypothesis]]:
+    """At most `size` answers per sentence, best first; those that `max_length` cut (</s> counts) after the finished.
+
+    Answers are fewer than `size` only where no more exist. Where no hypothesis of a sentence can go on, those that got
+    stuck come back unfinished. Equal scores: the lower hypothesis, then the lower token. All hypotheses on a frontier
+    are equally long, so `length_penalty` matters for the final order only.
+    """
+    constraints = Constraints(sentences, prefixes, forbidden)
+    frontier = Frontier.at_start(sentences, start, size)
+    trail = Trail()
+    spare = 0 if observer is None else observer.pruned
+    with torch.no_grad():
+        for position in range(max_length):
+            if frontier.sentences.numel() == 0:
+                break
+            if check is not None:
+                check()
+            log_probs, state = step(frontier.tokens.flatten(), state)
+            frontier = frontier.to(log_probs.device)
+            chosen = frontier.extend(log_probs, constraints, position=position, end=end, spare=spare)
+            if observer is not None:
+                observer(nodes_of(chosen, frontier.sentences, position, length_penalty))
+            nodes = trail.add(frontier.nodes.gather(1, chosen.slots), chosen.tokens, chosen.log_probs)
+            trail.close(frontier.sentences, nodes, chosen.ended, finished=True)
+            stuck = frontier.alive & ~chosen.taken.any(dim=1, keepdim=True)
+            trail.close(frontier.sentences, frontier.nodes, stuck, finished=False, back=1)
+            frontier, rows = frontier.advance(chosen, nodes)
+            if rows.numel():
+                state = state.select(rows)
+    trail.close(frontier.sentences, frontier.nodes, frontier.alive, finished=False)
+    return trail.hypotheses(sentences, length_penalty)

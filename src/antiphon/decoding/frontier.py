@@ -1,0 +1,92 @@
+"""The hypotheses that go on, how they are extended and which of the candidates stay."""
+# B sentences still open, W hypotheses on the widest frontier, V vocabulary, C candidates chosen
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from antiphon.decoding.constraints import IMPOSSIBLE, Constraints
+from antiphon.decoding.ranking import best_candidates
+
+__all__ = ["Candidates", "Frontier"]
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The best candidates of each sentence, best first, each [B, C]."""
+
+    slots: Tensor  # the hypothesis it extends
+    tokens: Tensor
+    log_probs: Tensor  # of the token
+    totals: Tensor  # of all tokens up to it
+    taken: Tensor  # possible and among the quota best
+    ended: Tensor  # taken, and the token is </s>
+
+
+@dataclass(frozen=True)
+class Frontier:
+    """The open hypotheses of a sentence stand side by side, best first; an empty slot has the total -inf."""
+
+    sentences: Tensor  # [B] numbers of the sentences still open
+    quota: Tensor  # [B] size of the beam - finished
+    totals: Tensor  # [B, W] sums of log probabilities
+    tokens: Tensor  # [B, W] last tokens
+    nodes: Tensor  # [B, W] where they stand in the trail
+
+    @classmethod
+    def at_start(cls, sentences: int, start: int, size: int) -> Frontier:
+        """One empty hypothesis per sentence."""
+        rows = torch.arange(sentences)
+        quota = torch.full((sentences,), size, dtype=torch.long)
+        tokens = torch.full((sentences, 1), start, dtype=torch.long)
+        return cls(rows, quota, torch.zeros((sentences, 1), dtype=torch.float32), tokens, rows.unsqueeze(1))
+
+    def to(self, device: torch.device) -> Frontier:
+        """The same where the model computes."""
+        if self.tokens.device == device:
+            return self
+        values = (self.sentences, self.quota, self.totals, self.tokens, self.nodes)
+        return Frontier(*(value.to(device) for value in values))
+
+    @property
+    def alive(self) -> Tensor:
+        """Slots that hold a hypothesis [B, W]."""
+        return self.totals > IMPOSSIBLE
+
+    def extend(self, log_probs: Tensor, constraints: Constraints, *, position: int, end: int, spare: int) -> Candidates:
+        """The best of the W·V candidates of log_probs [B·W, V], and `spare` more that are not taken."""
+        B, W = self.tokens.shape
+        V = log_probs.size(1)
+        scores = self.totals.unsqueeze(2) + log_probs.reshape(B, W, V)
+        constraints.apply(scores, self.sentences, position)
+        count = min(int(self.quota.max()) + spare, W * V)
+        totals, places = best_candidates(scores.view(B, W * V), count)
+        tokens = places % V
+        among = torch.arange(count, device=places.device) < self.quota.unsqueeze(1)
+        taken = among & (totals > IMPOSSIBLE)
+        own = log_probs.reshape(B, W * V).gather(1, places)
+        return Candidates(places // V, tokens, own, totals, taken, taken & (tokens == end))
+
+    def advance(self, chosen: Candidates, nodes: Tensor) -> tuple[Frontier, Tensor]:
+        """The next frontier [B', W'], no wider than its fullest sentence, and the old rows it continues [B', W']."""
+        going = chosen.taken & ~chosen.ended
+        kept = going.sum(dim=1)
+        still = kept.nonzero().squeeze(1)
+        # A stable sort brings the hypotheses that go on (0) before the others (1) and keeps their order.
+        order = (~going[still]).byte().argsort(dim=1, stable=True)[:, : int(kept.max())]
+
+        def pick(values: Tensor) -> Tensor:
+            return values[still].gather(1, order)
+
+        rows = still.unsqueeze(1) * self.tokens.size(1) + pick(chosen.slots)
+        after = Frontier(
+            sentences=self.sentences[still],
+            quota=(self.quota - chosen.ended.sum(dim=1))[still],
+            totals=pick(chosen.totals.masked_fill(~going, IMPOSSIBLE)),
+            tokens=pick(chosen.tokens),
+            nodes=pick(nodes),
+        )
+        return after, rows

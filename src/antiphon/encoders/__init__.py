@@ -1,0 +1,1 @@
+"""Encoders turn a Sequence into a Memory."""

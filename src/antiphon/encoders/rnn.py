@@ -1,0 +1,94 @@
+"""Recurrent encoders: simple RNN, GRU and LSTM; stacked; in both directions."""
+# B batch, S source steps, D input, H state of one direction, L layers
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from antiphon.sequence import Memory, Sequence
+
+__all__ = ["Direction", "RecurrentEncoder", "reverse_within"]
+
+Kind = Literal["rnn", "gru", "lstm"]
+Network = nn.RNN | nn.GRU | nn.LSTM
+
+NETWORKS: dict[str, type[nn.RNN] | type[nn.GRU] | type[nn.LSTM]] = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
+
+
+def reverse_within(values: Tensor, lengths: Tensor) -> Tensor:
+    """Each row of [B, S, D] reversed within its own length; padding stays at the end."""
+    positions = torch.arange(values.size(1), device=values.device)
+    index = (lengths.unsqueeze(1) - 1 - positions) % values.size(1)
+    return values.gather(1, index.unsqueeze(-1).expand_as(values))
+
+
+class Direction(nn.Module):
+    """h_t = g(h_{t-1}, x_t), read from the left, or from the right when `backward`.
+
+    Reading from the right is reading the reversed row from the left. So padding always comes last and
+    cannot reach a real state, without packing (which is slower on a CPU: no fused kernels).
+    """
+
+    def __init__(self, *, kind: Kind, inputs: int, size: int, backward: bool) -> None:
+        super().__init__()
+        self.network = NETWORKS[kind](inputs, size, batch_first=True)
+        self.backward = backward
+        initialise_recurrent(self.network)
+
+    def forward(self, values: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """States [B, S, H] in the order of the input, and the state after the last one read [B, H]."""
+        if self.backward:
+            values = reverse_within(values, lengths)
+        states, _ = self.network(values)
+        last = (lengths - 1).view(-1, 1, 1).expand(-1, 1, states.size(2))
+        final = states.gather(1, last).squeeze(1)
+        if self.backward:
+            states = reverse_within(states, lengths)
+        return states, final
+
+
+class RecurrentEncoder(nn.Module):
+    """Stacked recurrent layers; with both directions each layer's states are [left; right]."""
+
+    def __init__(
+        self, *, kind: Kind, inputs: int, size: int, layers: int, bidirectional: bool, dropout: float
+    ) -> None:
+        super().__init__()
+        directions = 2 if bidirectional else 1
+        self.layers = nn.ModuleList(
+            nn.ModuleList(
+                Direction(kind=kind, inputs=inputs if layer == 0 else size * directions, size=size, backward=backward)
+                for backward in (False, True)[:directions]
+            )
+            for layer in range(layers)
+        )
+        self.dropout = nn.Dropout(dropout)
+        self.size = size * directions
+
+    def forward(self, source: Sequence) -> Memory:
+        values, lengths, finals = source.values, source.lengths, []
+        for number, layer in enumerate(self.layers):
+            if number > 0:
+                values = self.dropout(values)
+            read = [direction(values, lengths) for direction in layer]  # type: ignore[operator, attr-defined, union-attr]
+            values = torch.cat([states for states, _ in read], dim=-1)  # [B, S, H * directions]
+            finals.append(torch.cat([final for _, final in read], dim=-1))
+        return Memory(states=values, mask=source.mask, final=torch.stack(finals, dim=1))
+
+
+def initialise_recurrent(network: Network) -> None:
+    """Orthogonal recurrent weights, Xavier input weights, no bias but 1 for an LSTM's forget gate."""
+    for name, parameter in network.named_parameters():
+        if name.startswith("weight_hh"):
+            for gate in parameter.data.chunk(parameter.size(0) // network.hidden_size):
+                nn.init.orthogonal_(gate)
+        elif name.startswith("weight_ih"):
+            for gate in parameter.data.chunk(parameter.size(0) // network.hidden_size):
+                nn.init.xavier_uniform_(gate)
+        else:
+            nn.init.zeros_(parameter)
+            if isinstance(network, nn.LSTM) and name.startswith("bias_ih"):
+                parameter.data[network.hidden_size : 2 * network.hidden_size] = 1.0

@@ -1,0 +1,143 @@
+"""Every metric as a value: what it needs of each sentence, and what the sums of that are worth.
+
+Outputs are texts; each has one or more references, and the best of them counts. Values are percent.
+"""
+# N sentences, d statistics
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from antiphon.evaluation import edit
+from antiphon.evaluation.edit import References, Statistics
+from antiphon.evaluation.standard import Standard
+
+__all__ = [
+    "HIGHER_IS_BETTER",
+    "METRICS",
+    "Metric",
+    "References",
+    "Statistics",
+    "bleu",
+    "cer",
+    "chrf",
+    "exact_match",
+    "metric_for",
+    "per",
+    "rouge_l",
+    "ter",
+    "token_accuracy",
+    "wer",
+]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A number for a whole set of answers that depends only on the sum of per-sentence statistics."""
+
+    name: str
+    higher_is_better: bool
+    statistics: Callable[[Sequence[str], References], Statistics]  # → [N, d]
+    value: Callable[[Statistics], Statistics]  # sums [..., d] → [...]
+    signature: Callable[[References], str]  # how it was computed, for the report
+    unit: str = "%"
+
+    def __call__(self, outputs: Sequence[str], references: References) -> float:
+        """The value over all sentences; 0 if there are none."""
+        return float(self.value(self.checked_statistics(outputs, references).sum(axis=0)))
+
+    def checked_statistics(self, outputs: Sequence[str], references: References) -> Statistics:
+        """`statistics` [N, d], after making sure that every output has a reference."""
+        if len(outputs) != len(references):
+            raise ValueError(f"{self.name}: {len(outputs)} outputs for {len(references)} sets of references")
+        for number, texts in enumerate(references):
+            if isinstance(texts, str) or not texts:
+                raise ValueError(f"{self.name}: sentence {number} needs a tuple of references, got {texts!r}")
+        return self.statistics(outputs, references)
+
+
+def _share(sums: Statistics) -> Statistics:
+    """100 x first / second; out of nothing it is 0 if there is nothing to count and 100 otherwise."""
+    counted, total = sums[..., 0], sums[..., 1]
+    empty = np.where(counted > 0, 100.0, 0.0)
+    return np.asarray(np.where(total > 0, 100.0 * counted / np.where(total > 0, total, 1.0), empty))
+
+
+def _compared(
+    name: str,
+    statistics: Callable[[Sequence[str], References, edit.Cut], Statistics],
+    cut: edit.Cut,
+    description: str,
+    *,
+    higher_is_better: bool,
+) -> Metric:
+    def of_sentences(outputs: Sequence[str], references: References) -> Statistics:
+        return statistics(outputs, references, cut)
+
+    def signature(references: References) -> str:
+        counts = {len(texts) for texts in references}
+        return f"nrefs:{counts.pop() if len(counts) == 1 else 'var'}|{description}"
+
+    return Metric(name, higher_is_better, of_sentences, _share, signature)
+
+
+def _standard(kind: Literal["bleu", "chrf", "ter"], *, higher_is_better: bool) -> Metric:
+    standard = Standard(kind)
+    return Metric(kind, higher_is_better, standard.statistics, standard.value, standard.signature)
+
+
+def _whole(text: str) -> list[str]:
+    return [text]
+
+
+exact_match = _compared("exact_match", edit.same, _whole, "whole texts", higher_is_better=True)
+"""Share of outputs that equal a reference. In dictionary tasks such as g2p, "WER" is 100 - exact_match."""
+
+token_accuracy = _compared(
+    "token_accuracy", edit.equal_positions, edit.words, "words at equal positions / length", higher_is_better=True
+)
+"""Share of positions where output and reference have the same word."""
+
+cer = _compared("cer", edit.edits, edit.characters, "edits of grapheme clusters / length", higher_is_better=False)
+"""Character error rate: edits / reference length, over grapheme clusters."""
+
+wer = _compared("wer", edit.edits, edit.words, "edits of words / length", higher_is_better=False)
+"""Word error rate: edits / reference length, over white-space words."""
+
+per = _compared("per", edit.edits, edit.words, "edits of phones / length", higher_is_better=False)
+"""Phone error rate: the same over phones, which stand between spaces."""
+
+rouge_l = _compared("rouge_l", edit.longest_common, edit.words, "F1 of words, no stemming", higher_is_better=True)
+"""ROUGE-L: mean F1 of the longest common subsequence of words; case and punctuation count."""
+
+bleu = _standard("bleu", higher_is_better=True)
+chrf = _standard("chrf", higher_is_better=True)
+ter = _standard("ter", higher_is_better=False)
+
+METRICS: dict[str, Metric] = {
+    metric.name: metric for metric in (exact_match, token_accuracy, cer, wer, per, bleu, chrf, ter, rouge_l)
+}
+
+HIGHER_IS_BETTER: dict[str, bool] = {
+    "loss": False,
+    "perplexity": False,
+    **{name: metric.higher_is_better for name, metric in METRICS.items()},
+}
+
+
+def metric_for(name: str, tokens: str) -> Metric:
+    """The metric as it fits a target cut into these tokens (characters, words, bpe, unigram).
+
+    Characters: token_accuracy compares grapheme clusters. Words: exact_match compares words, because a model of words
+    has no say in the width of the white space between them.
+    """
+    if name == "token_accuracy" and tokens == "characters":
+        text = "grapheme clusters at equal positions / length"
+        return _compared(name, edit.equal_positions, edit.characters, text, higher_is_better=True)
+    if name == "exact_match" and tokens == "words":
+        return _compared(name, edit.same, edit.words, "whole texts, word by word", higher_is_better=True)
+    return METRICS[name]

@@ -1,0 +1,130 @@
+"""A model is a folder: config.yaml, model.safetensors, two tokenizers, and model.json with their checksums."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+from torch import Tensor
+
+from antiphon.build import build_model
+from antiphon.config.read import read_config
+from antiphon.config.schema import Config
+from antiphon.config.write import explained_yaml
+from antiphon.errors import ModelFolderError
+from antiphon.files import sha256, to_json, write_bytes, write_text
+from antiphon.model import EncoderDecoder
+from antiphon.sources.tokens import Tokenizer, load_tokenizer
+
+__all__ = ["FORMAT", "LoadedModel", "load_model", "save_model", "save_weights"]
+
+FORMAT = 1
+CONFIG, WEIGHTS, MANIFEST = "config.yaml", "model.safetensors", "model.json"
+SOURCE_TOKENIZER, TARGET_TOKENIZER = "tokenizer.source.json", "tokenizer.target.json"
+CHECKED = (WEIGHTS, SOURCE_TOKENIZER, TARGET_TOKENIZER)
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model with all that is needed to use it."""
+
+    config: Config
+    model: EncoderDecoder
+    source_tokenizer: Tokenizer
+    target_tokenizer: Tokenizer
+
+
+def save_model(folder: Path, config: Config, weights: dict[str, Tensor], source: Tokenizer, target: Tokenizer) -> None:
+    """Writes the whole model folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_text(folder / CONFIG, explained_yaml(config))
+    source.save(folder / SOURCE_TOKENIZER)
+    target.save(folder / TARGET_TOKENIZER)
+    save_weights(folder, weights)
+
+
+def save_weights(folder: Path, weights: dict[str, Tensor]) -> None:
+    """Replaces the weights. The manifest goes first: it holds the checksums of the old weights and the new.
+
+    So a kill between the two writes leaves a folder that is still whole.
+    """
+    content = save({name: tensor.detach().contiguous() for name, tensor in weights.items()})
+    new = hashlib.sha256(content).hexdigest()
+    known = _manifest(folder)["files"][WEIGHTS] if (folder / MANIFEST).exists() else []
+    _write_manifest(folder, [*known, new])
+    write_bytes(folder / WEIGHTS, content)
+    _write_manifest(folder, [new])
+
+
+def _write_manifest(folder: Path, weights: list[str]) -> None:
+    tokenizers = {name: [sha256(folder / name)] for name in (SOURCE_TOKENIZER, TARGET_TOKENIZER)}
+    write_text(folder / MANIFEST, to_json({"format": FORMAT, "files": {WEIGHTS: weights, **tokenizers}}))
+
+
+def load_model(folder: str | Path) -> LoadedModel:
+    """Reads a model folder, after checking that it is whole."""
+    path = Path(folder)
+    _check(path)
+    config = read_config(path / CONFIG)
+    source = load_tokenizer(path / SOURCE_TOKENIZER)
+    target = load_tokenizer(path / TARGET_TOKENIZER)
+    model = build_model(config.model, source_tokens=source.size, target_tokens=target.size)
+    _fill(model, path / WEIGHTS)
+    return LoadedModel(config, model.eval(), source, target)
+
+
+def _check(folder: Path) -> None:
+    if not folder.is_dir():
+        raise ModelFolderError(f"{folder}: no such folder; `antiphon train CONFIG --out {folder}` makes one")
+    missing = [name for name in (CONFIG, MANIFEST, *CHECKED) if not (folder / name).is_file()]
+    if missing:
+        raise ModelFolderError(
+            f"{folder}: not a whole model folder, {', '.join(missing)} missing; copy the folder again or train it"
+        )
+    manifest = _manifest(folder)
+    damaged = [name for name in CHECKED if sha256(folder / name) not in manifest["files"].get(name, [])]
+    if damaged:
+        raise ModelFolderError(
+            [f"{folder / name}: damaged, its checksum is not the one in {MANIFEST}; copy it again" for name in damaged]
+        )
+
+
+def _manifest(folder: Path) -> dict[str, dict[str, list[str]]]:
+    path = folder / MANIFEST
+    try:
+        manifest = json.loads(path.read_text("utf-8"))
+        version = manifest["format"]
+        assert isinstance(manifest["files"], dict)
+    except (OSError, ValueError, KeyError, TypeError, AssertionError) as error:
+        raise ModelFolderError(f"{path}: damaged; copy the model folder again") from error
+    if version != FORMAT:
+        raise ModelFolderError(f"{path}: format {version!r}, this version reads {FORMAT}; update antiphon")
+    return dict(manifest)
+
+
+def _fill(model: EncoderDecoder, path: Path) -> None:
+    """Copies weights into the model; shapes must be those of the config."""
+    try:
+        weights = load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise ModelFolderError(f"{path}: not a safetensors file ({error}); copy it again") from error
+    expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    found = {name: tuple(tensor.shape) for name, tensor in weights.items()}
+    if expected != found:
+        raise ModelFolderError(_shape_difference(path, expected, found))
+    with torch.no_grad():
+        model.load_state_dict(weights)
+
+
+def _shape_difference(path: Path, expected: dict[str, tuple[int, ...]], found: dict[str, tuple[int, ...]]) -> list[str]:
+    names = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))
+    return [
+        f"{path}: {name} is {list(found.get(name, ())) or 'missing'}, "
+        f"config.yaml asks for {list(expected.get(name, ())) or 'none'}; use the config the model was trained with"
+        for name in names[:5]
+    ]

@@ -1,0 +1,1 @@
+"""Pictures: attention, learning curves, the terminal."""

@@ -1,0 +1,117 @@
+"""Attention as a picture: a row for every target token, a column for every source token."""
+
+# T target steps, S source steps
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+from numpy.typing import NDArray
+
+from antiphon.pictures.canvas import Font, choose_font, save_figure
+
+__all__ = ["draw_attention"]
+
+_INK = "#1b2430"
+_QUIET = "#6b7683"
+_MAP = LinearSegmentedColormap.from_list("antiphon", ["#ffffff", "#cfe3f1", "#7fb5d8", "#2f7eb6", "#123f6b"])
+_CELL = 0.30  # inches: a letter of nine points with air around it
+_LONGEST_SIDE = 24.0  # inches; more tokens than fit get smaller cells, and not every one a label
+_POINTS = 9.0
+
+
+@dataclass(frozen=True)
+class _Size:
+    """How large the cells together are, in inches."""
+
+    across: float
+    down: float
+
+    @classmethod
+    def of(cls, T: int, S: int) -> _Size:
+        return cls(across=min(S * _CELL, _LONGEST_SIDE), down=min(T * _CELL, _LONGEST_SIDE))
+
+
+def draw_attention(weights: NDArray[Any], source: list[str], target: list[str], path: Path, title: str = "") -> None:
+    """Write a_ij, the weight of source token j when target token i was written, as PNG or SVG by suffix."""
+    if np.shape(weights) != (len(target), len(source)):
+        raise ValueError(f"weights {np.shape(weights)} do not fit {len(target)} target and {len(source)} source tokens")
+    target, source = target or ["(nothing)"], source or ["(nothing)"]
+    cells = np.zeros((len(target), len(source)))
+    if np.size(weights):
+        cells[:] = np.nan_to_num(np.asarray(weights, dtype=np.float64), nan=0.0, posinf=0.0, neginf=0.0)
+    size = _Size.of(len(target), len(source))
+    font = choose_font([*source, *target, title])
+    figure = Figure(figsize=(size.across, size.down), facecolor="white")
+    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))  # labels lie outside; saving cuts tightly around them
+    highest = float(cells.max()) or 1.0
+    image = axes.imshow(cells, cmap=_MAP, vmin=0.0, vmax=highest, aspect="auto", interpolation="nearest")
+    _write_labels(axes, font, source, target, size)
+    _draw_grid(axes, cells, size)
+    _draw_scale(figure, image, font, size)
+    if title:
+        _write_title(axes, font, title)
+    save_figure(figure, path)
+
+
+def _write_labels(axes: Axes, font: Font, source: list[str], target: list[str], size: _Size) -> None:
+    """Source above, target at the left; long source words stand on their heads."""
+    columns, rows = [font.writable(token) for token in source], [font.writable(token) for token in target]
+    every_column, every_row = _stride(len(columns), size.across), _stride(len(rows), size.down)
+    at_columns, at_rows = range(0, len(columns), every_column), range(0, len(rows), every_row)
+    axes.xaxis.tick_top()
+    axes.set_xticks(list(at_columns))
+    axes.set_yticks(list(at_rows))
+    small = font.sized(_POINTS)
+    axes.set_xticklabels([columns[i] for i in at_columns], fontproperties=small)
+    axes.set_yticklabels([rows[i] for i in at_rows], fontproperties=small)
+    for text in axes.get_xticklabels():
+        text.set_rotation(0 if len(text.get_text()) <= 2 else 90)
+    for text in [*axes.get_xticklabels(), *axes.get_yticklabels()]:
+        text.set_parse_math(False)  # a dollar sign is a dollar sign
+        text.set_color(_INK)
+    axes.tick_params(length=0, pad=4)
+
+
+def _stride(tokens: int, inches: float) -> int:
+    """Every how manieth token gets a label, so that labels never touch."""
+    return max(1, round(tokens * _CELL * 0.6 / inches))
+
+
+def _draw_grid(axes: Axes, cells: NDArray[np.float64], size: _Size) -> None:
+    """Thin lines between cells, for the eye to follow; none once they would cover the cells."""
+    T, S = cells.shape
+    for spine in axes.spines.values():
+        spine.set_color(_QUIET)
+        spine.set_linewidth(0.6)
+    if min(size.across / S, size.down / T) > 0.15:
+        axes.set_xticks(np.arange(S - 1) + 0.5, minor=True)
+        axes.set_yticks(np.arange(T - 1) + 0.5, minor=True)
+        axes.grid(which="minor", color="#e3e8ee", linewidth=0.5)
+        axes.tick_params(which="minor", length=0)
+
+
+def _draw_scale(figure: Figure, image: AxesImage, font: Font, size: _Size) -> None:
+    """A narrow bar at the right, at most as high as an inch and a half."""
+    high = min(size.down, 1.5) / size.down
+    axes = figure.add_axes((1.0 + 0.12 / size.across, 1.0 - high, 0.10 / size.across, high))
+    bar = figure.colorbar(image, cax=axes)
+    highest = image.get_clim()[1] or 1.0
+    bar.set_ticks([0.0, highest])
+    bar.set_ticklabels(["0", f"{highest:.2f}".rstrip("0").rstrip(".")], fontproperties=font.sized(7.5), color=_QUIET)
+    bar.ax.tick_params(length=0, pad=3)
+    bar.outline.set_linewidth(0.4)
+    bar.outline.set_edgecolor(_QUIET)
+
+
+def _write_title(axes: Axes, font: Font, title: str) -> None:
+    text = axes.set_title(font.writable(title, longest=100, keep=" "), loc="left", pad=10, color=_INK)
+    text.set_fontproperties(font.sized(10.5))
+    text.set_parse_math(False)

@@ -1,0 +1,98 @@
+"""Fonts that hold the letters asked for, and figures that become files."""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties, fontManager
+from matplotlib.ft2font import FT2Font
+
+from antiphon.errors import UserError
+from antiphon.files import disk_errors, write_bytes
+from antiphon.pictures.labels import visible
+
+__all__ = ["Font", "choose_font", "save_figure"]
+
+_DPI = 120
+_BASE = "DejaVu Sans"  # comes with matplotlib
+_WIDER = (  # families with many scripts; only those that are installed are used
+    "Noto Sans CJK", "Noto Sans", "Noto Naskh Arabic", "Noto Emoji", "Source Han Sans", "WenQuanYi",
+    "Droid Sans Fallback", "Arial Unicode MS", "Hiragino Sans", "PingFang", "Apple SD Gothic", "Microsoft YaHei",
+    "Yu Gothic", "Malgun Gothic", "Nirmala UI", "Segoe UI", "FreeSans", "Unifont",
+)  # fmt: skip
+_SETTINGS_LOCK = threading.Lock()  # the settings of matplotlib are global
+
+
+class Font:
+    """A few families that stand in for one another, and the letters they have together."""
+
+    def __init__(self, families: list[str], known: frozenset[int]) -> None:
+        self.families = families
+        self._known = known
+
+    def sized(self, size: float) -> FontProperties:
+        return FontProperties(family=self.families, size=size)
+
+    def writable(self, text: str, longest: int = 24, keep: str = "") -> str:
+        """The text as this font can draw it: a letter no font has becomes its number, U+4F60."""
+        drawn = "".join(self._drawn(character, keep) for character in text)
+        return drawn if len(drawn) <= longest else drawn[: longest - 1] + "…"
+
+    def _drawn(self, character: str, keep: str) -> str:
+        seen = visible(character, keep)
+        return seen if all(ord(c) in self._known for c in seen) else f"U+{ord(character):04X}"
+
+
+def choose_font(texts: Iterable[str]) -> Font:
+    """The base font, and of the wider families as many as the letters of the texts need."""
+    needed = {ord(character) for text in texts for character in visible(text)}
+    families, known = [_BASE], _letters(_path(_BASE))
+    for family in _installed():
+        if needed <= known:
+            break
+        letters = _letters(_path(family))
+        if (needed - known) & letters:
+            families.append(family)
+            known |= letters
+    return Font(families, known)
+
+
+def _installed() -> list[str]:
+    names = sorted({entry.name for entry in fontManager.ttflist})
+    return [name for family in _WIDER for name in names if name.startswith(family)]
+
+
+def _path(family: str) -> str:
+    return str(fontManager.findfont(FontProperties(family=[family])))
+
+
+@lru_cache(maxsize=64)
+def _letters(path: str) -> frozenset[int]:
+    return frozenset(FT2Font(path).get_charmap())
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """PNG or SVG by suffix; the same figure gives the same bytes."""
+    suffix = path.suffix.lower()
+    if suffix not in (".png", ".svg"):
+        raise UserError(f"{path}: pictures are written as PNG or SVG; let the name end in .png or .svg")
+    buffer = io.BytesIO()
+    FigureCanvasAgg(figure)
+    # Dates, versions and random ids would make equal pictures differ.
+    metadata = {"Software": None} if suffix == ".png" else {"Date": None, "Creator": None}
+    # With hinting, matplotlib 3.11 lays a ␣ on its side when a turned text was drawn before it.
+    with (
+        _SETTINGS_LOCK,
+        mpl.rc_context({"svg.hashsalt": "antiphon", "svg.fonttype": "path", "text.hinting": "none"}),
+    ):
+        figure.savefig(buffer, format=suffix[1:], dpi=_DPI, metadata=metadata, bbox_inches="tight", pad_inches=0.15)
+    with disk_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    write_bytes(path, buffer.getvalue())

@@ -1,0 +1,1 @@
+"""From the world to tensors: lines, pairs, tokens, batches."""

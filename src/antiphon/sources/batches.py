@@ -1,0 +1,111 @@
+"""From lengths to a plan of batches, and from rows of a corpus to tensors.
+
+A plan is a pure function of (lengths, budget, seed, epoch). Where training stands is (epoch, index in the plan),
+and the plan does not depend on how many processes share it.
+"""
+# B batch, S source steps, T target steps, N rows of the corpus
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from antiphon.sequence import Sequence
+from antiphon.sources.corpus import Corpus, Ragged
+from antiphon.sources.vocabulary import EOS, PAD, SOS
+
+__all__ = ["Batch", "collate", "padding_share", "plan", "source_batch"]
+
+Ints = npt.NDArray[np.integer[Any]]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Teacher forcing: inputs are <s> y_1 .. y_n [B, T], outputs are y_1 .. y_n </s> [B, T]."""
+
+    source: Sequence
+    inputs: Tensor
+    outputs: Sequence
+
+
+def plan(source_lengths: Ints, target_lengths: Ints, *, budget: int, seed: int, epoch: int) -> list[Ints]:
+    """Batches of row numbers, each row once: rows x max(longest source, longest target) <= budget.
+
+    A row longer than the budget is a batch of its own. Lengths count the </s>.
+    """
+    generator = np.random.default_rng([seed, epoch])
+    order = _serpentine(source_lengths, target_lengths, generator)
+    longest = np.maximum(source_lengths, target_lengths)[order]
+    batches = []
+    start = 0
+    while start < len(order):
+        end = start + _rows_that_fit(longest, start, budget)
+        batches.append(order[start:end])
+        start = end
+    return [batches[index] for index in generator.permutation(len(batches))]
+
+
+def padding_share(batches: list[Ints], source_lengths: Ints, target_lengths: Ints) -> float:
+    """1 - real / padded, over both sides."""
+    real = padded = 0
+    for rows in batches:
+        for lengths in (source_lengths[rows], target_lengths[rows]):
+            real += int(lengths.sum())
+            padded += int(lengths.max()) * len(rows)
+    return 1.0 - real / padded if padded else 0.0
+
+
+def collate(corpus: Corpus, rows: Ints) -> Batch:
+    """The rows of a corpus as tensors, with <s> and </s> where they belong."""
+    source, source_lengths = _padded(corpus.source, rows)
+    target, target_lengths = _padded(corpus.target, rows)
+    inputs = np.empty_like(target)
+    inputs[:, 0] = SOS
+    inputs[:, 1:] = target[:, :-1]
+    return Batch(
+        source=_closed(source, source_lengths),
+        inputs=torch.from_numpy(inputs),
+        outputs=_closed(target, target_lengths),
+    )
+
+
+def source_batch(rows: list[list[int]]) -> Sequence:
+    """Encoded sources, each with </s> at its end, padded to the longest."""
+    return Sequence.of_ids([[*row, EOS] for row in rows], PAD)
+
+
+def _serpentine(source_lengths: Ints, target_lengths: Ints, generator: np.random.Generator) -> Ints:
+    """Rows by target length; within one, by source length, up and down in turn so that neighbours stay alike."""
+    ties = generator.permutation(len(target_lengths))
+    direction = np.where(target_lengths % 2 == 0, 1, -1)
+    return np.lexsort((ties, source_lengths * direction, target_lengths))
+
+
+def _rows_that_fit(longest: Ints, start: int, budget: int) -> int:
+    """How many rows from `start` on stay within the budget; at least one."""
+    window = np.maximum.accumulate(longest[start : start + max(1, budget // max(1, int(longest[start])))])
+    cost = window * np.arange(1, len(window) + 1)
+    return max(1, int(np.searchsorted(cost, budget, side="right")))
+
+
+def _padded(ragged: Ragged, rows: Ints) -> tuple[npt.NDArray[np.int64], Ints]:
+    """Ids [B, longest + 1] padded with PAD, so that one more token fits into every row; and the lengths [B]."""
+    starts = ragged.offsets[rows]
+    lengths = ragged.offsets[np.asarray(rows) + 1] - starts
+    positions = np.arange(int(lengths.max(initial=0)) + 1)
+    real = positions < lengths[:, None]
+    values = np.full(real.shape, PAD, dtype=np.int64)
+    values[real] = ragged.ids[(starts[:, None] + positions)[real]]
+    return values, lengths
+
+
+def _closed(values: npt.NDArray[np.int64], lengths: Ints) -> Sequence:
+    """The rows with </s> after their last token."""
+    values[np.arange(len(lengths)), lengths] = EOS
+    mask = np.arange(values.shape[1]) <= lengths[:, None]
+    return Sequence(torch.from_numpy(values), torch.from_numpy(mask))

@@ -1,0 +1,268 @@
+"""A configuration for data nobody has described, and the reason for each choice."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from antiphon.config.schema import (
+    AttentionConfig,
+    BahdanauConfig,
+    Config,
+    DataConfig,
+    DecodingConfig,
+    EvaluationConfig,
+    Metric,
+    ModelConfig,
+    RecurrentEncoderConfig,
+    TextConfig,
+    TrainingConfig,
+)
+from antiphon.config.yamltext import write_value
+from antiphon.errors import DataError
+from antiphon.sources.columns import find_columns
+from antiphon.sources.lines import read_lines
+from antiphon.sources.pairs import Dropped, Pair, file_paths, read_pairs
+
+__all__ = ["Guess", "Side", "guess_config"]
+
+SAMPLE = 20_000  # pairs looked at
+DEV_NAMES = ("dev", "valid", "val", "validation")
+Number = TypeVar("Number", int, float)
+Tokens = Literal["characters", "words", "bpe", "unigram"]
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A configuration and why it is so."""
+
+    config: Config
+    reasons: list[str]
+
+
+@dataclass(frozen=True)
+class Side:
+    """What one side of the sample looks like; counts are of the sample, `words` are split at white space."""
+
+    texts: int
+    letters: frozenset[str]
+    kinds: int
+    words: int
+    mean_words: float
+    mean_letters: float
+    word_length: float
+    most_words: int
+    most_letters: int
+
+    @classmethod
+    def of(cls, texts: list[str]) -> Side:
+        """Measure some texts."""
+        split = [text.split() for text in texts]
+        counts = Counter(word for words in split for word in words)
+        total = counts.total()
+        return cls(
+            texts=len(texts),
+            letters=frozenset(letter for text in texts for letter in text),
+            kinds=len(counts),
+            words=total,
+            mean_words=total / len(texts),
+            mean_letters=sum(map(len, texts)) / len(texts),
+            word_length=sum(len(word) * count for word, count in counts.items()) / max(1, total),
+            most_words=max(map(len, split)),
+            most_letters=max(map(len, texts)),
+        )
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How a side is cut into tokens, why, and how many tokens its texts then have."""
+
+    tokens: Tokens
+    reason: str
+    mean: float
+    longest: int
+
+
+def guess_config(files: list[str]) -> Guess:
+    """Look at the first pairs of one file of pairs or two parallel files."""
+    train = files[0] if len(files) == 1 else files
+    reasons: list[str] = []
+    data = columns_of(files, train, reasons)
+    dropped = Dropped()
+    pairs = list(itertools.islice(read_pairs(train, data, dropped), SAMPLE))
+    if not pairs:
+        why = ", ".join(f"{count} x {reason}" for reason, count in dropped.reasons.most_common())
+        raise DataError(f"{files[0]}: no usable pair ({why or 'no lines'}); put source TAB target on each line")
+    total = total_pairs(files, pairs)
+    about = "" if total == len(pairs) else f"about {total:,}, the first "
+    reasons.append(
+        f"pairs: {about}{len(pairs):,} looked at" + (f", {dropped.total} lines unusable" if dropped.total else "")
+    )
+    left, right = Side.of([pair.source for pair in pairs]), Side.of([pair.target for pair in pairs])
+    source, target = cut(left), cut(right)
+    data = data_section(data, left, right, source, target, total, reasons)
+    config = Config(
+        data=data,
+        model=model_section(data, total, reasons),
+        training=training_section(source, target, total, reasons),
+        decoding=DecodingConfig(max_length=between(20, 2 * target.longest, 500)),
+        evaluation=EvaluationConfig(metrics=metrics_for(target)),
+    )
+    longest = config.decoding.max_length
+    reasons.append(f"decoding.max_length {longest}: twice the longest target seen ({target.longest}), 20 to 500")
+    return Guess(config, reasons)
+
+
+def columns_of(files: list[str], train: str | list[str], reasons: list[str]) -> DataConfig:
+    """The files and their columns."""
+    dev = dev_beside(files)
+    if len(files) == 2:
+        reasons.append(f"two parallel files: {files[0]} is the source, {files[1]} the target")
+        return DataConfig(train=train, dev=dev)
+    [(name, path)] = file_paths(files[0])
+    columns = find_columns(path, name)
+    reasons.append(columns.reason)
+    return DataConfig(
+        train=train, dev=dev, source=TextConfig(column=columns.source), target=TextConfig(column=columns.target)
+    )
+
+
+def dev_beside(files: list[str]) -> str | list[str] | None:
+    """The development set that stands beside the training set: dev.tsv beside train.tsv."""
+    for word in DEV_NAMES:
+        names = []
+        for file in files:
+            folder, slash, name = file.rpartition("/")
+            names.append(f"{folder}{slash}{name.replace('train', word)}")
+        there = [name for name, file in zip(names, files, strict=True) if name != file and exists(name)]
+        if len(there) == len(files):
+            return names[0] if len(files) == 1 else names
+    return None
+
+
+def exists(name: str) -> bool:
+    """Whether a name is a file or a split of a data set that comes with Antiphon."""
+    return name.endswith("/dev") if name.startswith("@") else Path(name).is_file()
+
+
+def total_pairs(files: list[str], pairs: list[Pair]) -> int:
+    """How many pairs there are: counted in a small file, told by the size of a large one."""
+    if len(pairs) < SAMPLE:
+        return len(pairs)
+    [(_, path), *_] = file_paths(files if len(files) == 2 else files[0])
+    lines = itertools.islice(read_lines(path), pairs[-1].line)
+    taken = sum(len(line.text.encode()) + 1 for line in lines)
+    packed = 3 if path.suffix.lower() == ".gz" else 1  # text shrinks to about a third
+    return max(len(pairs), round(path.stat().st_size * packed / taken * len(pairs) / 1000) * 1000)
+
+
+def cut(side: Side) -> Cut:
+    """Characters for single words, words for a small closed set of symbols, sub-words for running text."""
+    often = side.words >= 50 * side.kinds or side.word_length <= 2.5
+    closed = side.kinds <= 100 or (side.kinds <= 300 and often)
+    if closed and side.mean_words >= 1.5 and side.words >= 5 * side.kinds:
+        reason = f"only {side.kinds} different symbols between spaces, each used often"
+        return Cut("words", reason, side.mean_words, side.most_words)
+    if side.kinds <= 100 and side.mean_words < 1.5 and side.texts >= 20 * side.kinds:
+        return Cut("words", f"only {side.kinds} different answers, as in classes", side.mean_words, side.most_words)
+    if side.mean_words < 3 or side.mean_letters < 20:
+        reason = f"short strings ({side.mean_letters:.0f} letters and {side.mean_words:.1f} words on average)"
+        return Cut("characters", reason, side.mean_letters, side.most_letters)
+    reason = f"running text ({side.mean_words:.0f} words on average, {side.kinds:,} different)"
+    return Cut("bpe", reason, side.mean_words * 1.5, max(side.most_words, side.most_letters // 3))
+
+
+def data_section(
+    data: DataConfig, left: Side, right: Side, source: Cut, target: Cut, total: int, reasons: list[str]
+) -> DataConfig:
+    """Tokens, vocabulary and lengths of both sides, and where dev comes from."""
+    both = source.tokens == target.tokens == "bpe"
+    overlap = len(left.letters & right.letters) / max(1, len(left.letters | right.letters))
+    shared = both and overlap > 0.5
+    sides = []
+    for name, text, side in (("source", data.source, source), ("target", data.target, target)):
+        reasons.append(f"data.{name}.tokens {side.tokens}: {side.reason}")
+        longest = between(20, round_up(1.5 * side.longest, 10), 400)
+        update = {"tokens": side.tokens, "vocabulary": vocabulary(side.tokens, total), "max_length": longest}
+        sides.append(text.model_copy(update=update))
+    for name, text in zip(("source", "target"), sides, strict=True):
+        if text.tokens == "bpe":
+            reasons.append(f"data.{name}.vocabulary {text.vocabulary}: sub-words that {total:,} pairs can teach")
+    if both:
+        words = "one for both" if shared else "one for each side"
+        reasons.append(
+            f"data.shared_vocabulary {str(shared).lower()}: {words}, {overlap:.0%} of the letters are common"
+        )
+    for name, text, side in zip(("source", "target"), sides, (source, target), strict=True):
+        words = "longer ones are left out; " if side.longest > text.max_length else ""
+        reasons.append(f"data.{name}.max_length {text.max_length}: {words}the longest seen has {side.longest} tokens")
+    share = between(0.01, round(1000 / total, 2), 0.1)
+    if data.dev is None:
+        reasons.append(f"data.dev null: no file beside it is called dev, so {share:.0%} of the sources are held out")
+    else:
+        reasons.append(f"data.dev {write_value(data.dev)}: it stands beside the training data")
+    changes = {"source": sides[0], "target": sides[1], "shared_vocabulary": shared, "hold_out": share}
+    return data.model_copy(update=changes)
+
+
+def vocabulary(tokens: str, total: int) -> int:
+    """How many sub-words so much text can teach; the default where tokens are given."""
+    if tokens not in ("bpe", "unigram"):
+        return 8000
+    return next((size for limit, size in ((5_000, 1000), (20_000, 4000), (500_000, 8000)) if total < limit), 16000)
+
+
+def model_section(data: DataConfig, total: int, reasons: list[str]) -> ModelConfig:
+    """As large as the data can fill."""
+    size = next((size for limit, size in ((2_000, 64), (20_000, 128), (500_000, 256)) if total < limit), 512)
+    dropout = 0.3 if total < 20_000 else 0.2
+    embedding = size if "bpe" in (data.source.tokens, data.target.tokens) else max(32, size // 2)
+    reasons.append(f"model sizes {size}, embeddings {embedding}, dropout {dropout}: for {total:,} pairs")
+    return ModelConfig(
+        encoder=RecurrentEncoderConfig(kind="lstm", embedding=embedding, size=size, dropout=dropout),
+        context=AttentionConfig(score="additive"),
+        decoder=BahdanauConfig(cell="lstm", embedding=embedding, size=size, dropout=dropout),
+    )
+
+
+def training_section(source: Cut, target: Cut, total: int, reasons: list[str]) -> TrainingConfig:
+    """Batches so that an epoch has at least some dozens of updates, epochs for some thousands of them."""
+    tokens = total * max(source.mean, target.mean)
+    batch = between(256, 2 ** round(math.log2(max(1.0, tokens / 200))), 8192)
+    updates = max(1, math.ceil(tokens / batch))
+    epochs = between(5, math.ceil(8_000 / updates), 100)
+    metric = metrics_for(target)[0]
+    reasons.append(f"training.batch_tokens {batch}: about {updates:,} updates an epoch")
+    reasons.append(f"training.epochs {epochs}, patience 8: it stops when {metric} has not got better 8 times")
+    reasons.append(f"training.metric {metric}: what counts for targets in {target.tokens}")
+    return TrainingConfig(
+        batch_tokens=batch,
+        epochs=epochs,
+        warmup=between(50, updates, 400),
+        learning_rate=2e-3 if batch < 2048 else 1e-3,
+        metric=metric,
+        patience=8,
+    )
+
+
+def metrics_for(target: Cut) -> list[Metric]:
+    """What to measure; the first also chooses the best weights."""
+    if target.tokens == "characters":
+        return ["cer", "exact_match", "token_accuracy"]
+    if target.tokens == "words":
+        return ["exact_match"] if target.longest == 1 else ["per", "exact_match", "token_accuracy"]
+    return ["bleu", "chrf", "ter"]
+
+
+def round_up(value: float, step: int) -> int:
+    """The next multiple."""
+    return math.ceil(value / step) * step
+
+
+def between(low: Number, value: Number, high: Number) -> Number:
+    """The value, but not below low and not above high."""
+    return max(low, min(value, high))

@@ -1,0 +1,157 @@
+"""From files to pairs of source and target text: TSV, CSV, JSONL or two parallel files, each also as gzip.
+
+A line that cannot be used is dropped, counted by reason and listed; a file that cannot be used is a DataError.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from antiphon.config.schema import DataConfig
+from antiphon.errors import DataError
+from antiphon.sources import datasets
+from antiphon.sources.lines import Line, read_lines
+from antiphon.sources.records import Record, read_records
+
+__all__ = ["Dropped", "Example", "Pair", "Place", "file_paths", "group", "read_pairs"]
+
+LISTED = 20
+
+
+class Pair(NamedTuple):
+    """One source and one target; `line` is where it stands in its file."""
+
+    source: str
+    target: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One source and every target that is right for it; `line` is where it stands first."""
+
+    source: str
+    references: tuple[str, ...]
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a line was dropped, and why."""
+
+    file: str
+    line: int
+    reason: str
+
+
+@dataclass
+class Dropped:
+    """Counts what was left out by reason, and lists the first places; also counts the lines read of each file."""
+
+    reasons: Counter[str] = field(default_factory=Counter)
+    places: list[Place] = field(default_factory=list)
+    lines: Counter[str] = field(default_factory=Counter)
+
+    def add(self, file: str, line: int, reason: str) -> None:
+        """Count one more."""
+        self.reasons[reason] += 1
+        if len(self.places) < LISTED:
+            self.places.append(Place(file, line, reason))
+
+    @property
+    def total(self) -> int:
+        """How many were left out."""
+        return self.reasons.total()
+
+    def facts(self) -> dict[str, Any]:
+        """The same as plain values, for JSON."""
+        places = [{"file": place.file, "line": place.line, "reason": place.reason} for place in self.places]
+        return {"total": self.total, "reasons": dict(self.reasons.most_common()), "places": places}
+
+
+def file_paths(files: str | list[str], base: Path | None = None) -> list[tuple[str, Path]]:
+    """Each file's name as it was given, and its path; @NAME/SPLIT is made if need be."""
+    names = [files] if isinstance(files, str) else files
+    return [(name, datasets.resolve(name) if name.startswith("@") else (base or Path()) / name) for name in names]
+
+
+def read_pairs(files: str | list[str], data: DataConfig, dropped: Dropped, base: Path | None = None) -> Iterator[Pair]:
+    """Every usable pair in the order of the file; a line with several references gives several pairs.
+
+    Relative paths start from `base`, by default the current directory.
+    """
+    named = file_paths(files, base)
+    if len(named) == 2:
+        yield from _parallel(named, data, dropped)
+        return
+    [(name, path)] = named
+    lines = _counted(name, read_lines(path), dropped)
+    for record in read_records(path, lines, data):
+        targets = record.targets
+        if len(targets) == 1 and record.source.strip() and targets[0].strip():  # nearly every line, so no detour
+            yield Pair(record.source, targets[0], record.line)
+        else:
+            yield from _pairs_of(name, record, dropped)
+
+
+def group(pairs: Iterable[Pair]) -> list[Example]:
+    """One example for each source, in the order they are first seen; equal references count once."""
+    lines: dict[str, int] = {}
+    references: dict[str, dict[str, None]] = {}
+    for pair in pairs:
+        lines.setdefault(pair.source, pair.line)
+        references.setdefault(pair.source, {})[pair.target] = None
+    return [Example(source, tuple(references[source]), line) for source, line in lines.items()]
+
+
+def _counted(name: str, lines: Iterator[Line], dropped: Dropped) -> Iterator[Line]:
+    """The lines, counted as they go by."""
+    number = 0
+    try:
+        for line in lines:
+            number = line.number
+            yield line
+    finally:
+        dropped.lines[name] = number
+
+
+def _pairs_of(name: str, record: Record, dropped: Dropped) -> Iterator[Pair]:
+    """The pairs of one record, or the reason why there are none."""
+    if record.fault:
+        dropped.add(name, record.line, record.fault)
+    elif not record.source.strip():
+        dropped.add(name, record.line, "empty source")
+    else:
+        targets = [target for target in record.targets if target.strip()]
+        if not targets:
+            dropped.add(name, record.line, "empty target")
+        for target in targets:
+            yield Pair(record.source, target, record.line)
+
+
+def _parallel(named: list[tuple[str, Path]], data: DataConfig, dropped: Dropped) -> Iterator[Pair]:
+    """Line n of the first file with line n of the second."""
+    (source_name, source_path), (target_name, target_path) = named
+    sources = _counted(source_name, read_lines(source_path), dropped)
+    targets = _counted(target_name, read_lines(target_path), dropped)
+    counts = [0, 0]
+    for source, target in itertools.zip_longest(sources, targets):
+        counts = [counts[0] + (source is not None), counts[1] + (target is not None)]
+        if source is None or target is None or (data.header and source.number == 1):
+            continue
+        if not source.text.strip():
+            dropped.add(source_name, source.number, "empty source")
+        elif not target.text.strip():
+            dropped.add(target_name, target.number, "empty target")
+        else:
+            yield Pair(source.text, target.text, source.number)
+    if counts[0] != counts[1]:
+        raise DataError(
+            f"{source_path} has {counts[0]:,} lines but {target_path} has {counts[1]:,}; "
+            "line n of one must be the translation of line n of the other"
+        )

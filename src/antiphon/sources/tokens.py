@@ -1,0 +1,201 @@
+"""Text to ids and back: characters, words, BPE and unigram, each one JSON file.
+
+The first four ids are the specials; no text, not even one that spells "</s>", ever becomes one of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import regex
+
+from antiphon.config.schema import TextConfig
+from antiphon.errors import DataError, ModelFolderError
+from antiphon.sources.vocabulary import EOS, PAD, SOS, SPECIALS, UNK
+
+__all__ = ["CharacterTokenizer", "Tokenizer", "WordTokenizer", "load_tokenizer", "train_tokenizer"]
+
+FORMAT = 1
+SILENT = (PAD, SOS, EOS)
+CLUSTER = regex.compile(r"\X")
+
+
+class Tokenizer(ABC):
+    """Cuts one side of the pairs into tokens. Ids count from 0; the specials are the first four."""
+
+    kind: str
+    size: int
+
+    @abstractmethod
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text, without <s> and </s>; UNK for what is unknown."""
+
+    @abstractmethod
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ids: padding, <s> and </s> are skipped, an unknown token reads <unk>."""
+
+    @abstractmethod
+    def symbols(self, ids: Sequence[int]) -> list[str]:
+        """One readable string for each id, for pictures; a space is shown as ▁."""
+
+    @abstractmethod
+    def unknown(self, text: str) -> list[str]:
+        """The symbols of the text that training did not know (never seen, or too rare), in order."""
+
+    @abstractmethod
+    def content(self) -> dict[str, Any]:
+        """What is particular to the kind, as plain values."""
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of several texts."""
+        return [self.encode(text) for text in texts]
+
+    def json(self) -> str:
+        """The whole tokenizer as JSON."""
+        return json.dumps({"format": FORMAT, "kind": self.kind, **self.content()}, ensure_ascii=False, indent=1)
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the JSON: equal tokenizers have equal fingerprints."""
+        return hashlib.sha256(self.json().encode()).hexdigest()
+
+    def save(self, path: Path) -> None:
+        """Write the JSON file."""
+        path.write_text(self.json() + "\n", encoding="utf-8", newline="\n")
+
+
+class SymbolTokenizer(Tokenizer):
+    """A closed list of symbols, the most frequent first."""
+
+    def __init__(self, symbols: Sequence[str]) -> None:
+        self._symbols = [*SPECIALS, *symbols]
+        self._ids = {symbol: number for number, symbol in enumerate(symbols, start=len(SPECIALS))}
+        self.size = len(self._symbols)
+
+    def symbols(self, ids: Sequence[int]) -> list[str]:
+        """One readable string for each id; a space is shown as ▁."""
+        return [self._symbols[number].replace(" ", "▁") for number in ids]
+
+    def content(self) -> dict[str, Any]:
+        """The symbols, without the specials."""
+        return {"symbols": self._symbols[len(SPECIALS) :]}
+
+    def _spoken(self, ids: Sequence[int]) -> list[str]:
+        return [self._symbols[number] for number in ids if number not in SILENT]
+
+
+class CharacterTokenizer(SymbolTokenizer):
+    """Extended grapheme clusters: what a reader calls a character, so "é" is one however it is stored.
+
+    A cluster that was never seen is spelt by its code points if all of them are known.
+    """
+
+    kind = "characters"
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of the clusters; UNK for an unknown one."""
+        known = self._ids
+        ids: list[int] = []
+        for cluster in split_characters(text):
+            number = known.get(cluster)
+            if number is None:
+                ids.extend(self._spelt(cluster))
+            else:
+                ids.append(number)
+        return ids
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The clusters, one after the other."""
+        return "".join(self._spoken(ids))
+
+    def unknown(self, text: str) -> list[str]:
+        """The clusters that encode to UNK."""
+        return [
+            cluster for cluster in split_characters(text) if cluster not in self._ids and self._spelt(cluster) == [UNK]
+        ]
+
+    def _spelt(self, cluster: str) -> list[int]:
+        if all(point in self._ids for point in cluster):
+            return [self._ids[point] for point in cluster]
+        return [UNK]
+
+
+class WordTokenizer(SymbolTokenizer):
+    """Words between white space; decoding joins them by one space."""
+
+    kind = "words"
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of the words; UNK for an unknown one."""
+        known = self._ids
+        return [known.get(word, UNK) for word in text.split()]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The words with a space between them."""
+        return " ".join(self._spoken(ids))
+
+    def unknown(self, text: str) -> list[str]:
+        """The words that encode to UNK."""
+        return [word for word in text.split() if word not in self._ids]
+
+
+def split_characters(text: str) -> list[str]:
+    """The grapheme clusters of a text. In ASCII only \\r\\n is more than one code point."""
+    if text.isascii() and "\r" not in text:
+        return list(text)
+    clusters: list[str] = CLUSTER.findall(text)
+    return clusters
+
+
+def train_tokenizer(texts: Iterable[str], config: TextConfig, where: str = "tokenizer") -> Tokenizer:
+    """Learn a vocabulary; the same texts always give the same one. `where` is the path in the config, for errors."""
+    if config.tokens in ("bpe", "unigram"):
+        from antiphon.sources.subwords import train_subwords
+
+        return train_subwords(texts, config, where)
+    split = split_characters if config.tokens == "characters" else str.split
+    counts: Counter[str] = Counter()
+    for text in texts:
+        counts.update(split(text))
+    frequent = [(-count, symbol) for symbol, count in counts.items() if count >= config.min_count]
+    symbols = [symbol for _, symbol in sorted(frequent)[: config.vocabulary]]
+    if not symbols:
+        raise DataError(
+            f"{where}.min_count: none of the {config.tokens} is seen {config.min_count} times; lower it or add examples"
+        )
+    return CharacterTokenizer(symbols) if config.tokens == "characters" else WordTokenizer(symbols)
+
+
+def load_tokenizer(path: Path) -> Tokenizer:
+    """Read what `save` wrote."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ModelFolderError(f"{path}: no such file; copy the whole model folder") from error
+    except (OSError, ValueError) as error:
+        raise ModelFolderError(f"{path}: damaged ({error}); copy the model folder again") from error
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise ModelFolderError(f"{path}: not a tokenizer of format {FORMAT}; use the version of Antiphon that wrote it")
+    try:
+        return _build(content)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelFolderError(f"{path}: damaged ({error}); copy the model folder again") from error
+
+
+def _build(content: dict[str, Any]) -> Tokenizer:
+    kind = content["kind"]
+    if kind in ("bpe", "unigram"):
+        from antiphon.sources.subwords import SubwordTokenizer
+
+        return SubwordTokenizer(kind, content["characters"], json.dumps(content["model"]))
+    tokenizer = {"characters": CharacterTokenizer, "words": WordTokenizer}[kind]
+    symbols = content["symbols"]
+    if not isinstance(symbols, list) or not all(isinstance(symbol, str) for symbol in symbols):
+        raise ValueError("symbols is not a list of strings")
+    return tokenizer(symbols)

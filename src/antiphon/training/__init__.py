@@ -1,0 +1,1 @@
+"""How weights are learnt, kept and reported."""

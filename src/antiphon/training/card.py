@@ -1,0 +1,175 @@
+"""RUN/card.md: what the model in this folder is, how well it does, how to use it and where it ends."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import yaml
+
+from antiphon.files import write_text
+from antiphon.pictures.labels import metric_label, visible
+from antiphon.training.markup import number
+from antiphon.training.record import Record, read_record
+
+__all__ = ["write_card"]
+
+_NOT_METRICS = {"update", "epoch", "train_loss", "learning_rate", "tokens_per_second", "padding", "seconds", "best"}
+_VERSIONS = ("antiphon", "python", "torch", "platform", "cpu", "threads")
+
+
+def write_card(run: Path) -> None:
+    """Read what the run folder holds and write its card.md; what is missing is left out."""
+    record = read_record(run)
+    config = _config(record)
+    parts = [
+        f"# {_code(record.name)}",
+        _what(record, config),
+        _part("Data", _data(record, config)),
+        _part("Model", _model(record, config)),
+        _part("Results on dev", _results(record)),
+        _part("Use", _use(record)),
+        _part("Limits", _limits(record, config)),
+        _part("Made with", _versions(record)),
+    ]
+    write_text(run / "card.md", "\n\n".join(part for part in parts if part) + "\n")
+
+
+def _config(record: Record) -> dict[str, object]:
+    """The sections of config.yaml as a flat mapping: `model.encoder.kind` → `lstm`."""
+    try:
+        loaded = yaml.safe_load(record.config)
+    except (yaml.YAMLError, ValueError):  # ValueError: a date that is none
+        return {}
+    return _flat(loaded, "") if isinstance(loaded, dict) else {}
+
+
+def _flat(section: dict[object, object], prefix: str) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for name, value in section.items():
+        found |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
+    return found
+
+
+def _code(value: object) -> str:
+    """Any value as a code span that no text can leave: one line, a fence longer than its own backticks."""
+    words = visible(str(value), keep=" ")
+    longest = max((len(ticks) for ticks in re.findall("`+", words)), default=0)
+    fence = "`" * (longest + 1)
+    return f"{fence} {words} {fence}" if longest else f"`{words}`"
+
+
+def _name(label: str) -> str:
+    """A name as it is if it is a harmless one, else as code; a bar would end the cell of a table."""
+    return label if re.fullmatch(r"[\w ()%-]+", label) else _code(label).replace("|", "\\|")
+
+
+def _part(title: str, lines: list[str]) -> str:
+    return f"## {title}\n\n" + "\n".join(lines) if lines else ""
+
+
+def _what(record: Record, config: dict[str, object]) -> str:
+    kind = f"{_name(str(config.get('model.decoder.kind', 'attention')).capitalize())} encoder-decoder"
+    size = record.summary.get("parameters")
+    weights = f" with {number(size)} parameters" if isinstance(size, int) else ""
+    return (
+        f"{kind}{weights} that turns one sequence into another, trained with Antiphon. "
+        "This folder is the run and the model: copy it as it is."
+    )
+
+
+def _data(record: Record, config: dict[str, object]) -> list[str]:
+    lines = [f"- {name}: {_files(config[f'data.{name}'])}" for name in ("train", "dev") if config.get(f"data.{name}")]
+    if "data.dev" in config and config["data.dev"] is None:
+        lines.append(f"- dev: {number(_percent(config.get('data.hold_out')))} % of the sources, held out of train")
+    for side in ("source", "target"):
+        if f"data.{side}.tokens" in config:
+            lines.append(f"- {side}: {_code(config[f'data.{side}.tokens'])} as tokens")
+    dropped = record.data.get("dropped")
+    total = dropped.get("total") if isinstance(dropped, dict) else None
+    if isinstance(total, int) and total:
+        lines.append(f"- left out: {number(total)} lines; `data.json` lists them by reason")
+    return lines
+
+
+def _files(value: object) -> str:
+    return " and ".join(_code(name) for name in value) if isinstance(value, list) else _code(value)
+
+
+def _percent(share: object) -> float:
+    return round(100 * share, 4) if isinstance(share, int | float) else 0.0
+
+
+def _model(record: Record, config: dict[str, object]) -> list[str]:
+    lines = []
+    for part in ("encoder", "context", "decoder"):
+        start = f"model.{part}."
+        keys = {name.removeprefix(start): value for name, value in config.items() if name.startswith(start)}
+        if keys:
+            words = ", ".join(f"{name} {_word(value)}" for name, value in keys.items() if name != "kind")
+            lines.append(f"- {part}: {_code(keys.get('kind', 'unknown'))} ({words})")
+    if isinstance(record.summary.get("parameters"), int):
+        lines.append(f"- parameters: {number(record.summary['parameters'])}")
+    if record.summary.get("weights"):
+        lines.append(f"- weights: {_code(record.summary['weights'])}")
+    return lines
+
+
+def _word(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value) if isinstance(value, int | float) else _code("default" if value is None else value)
+
+
+def _results(record: Record) -> list[str]:
+    best = record.best()
+    if best is None:
+        return []
+    values = {name: value for name, value in best.items() if name not in _NOT_METRICS}
+    lines = ["| metric | value |", "|---|---:|"]
+    lines += [f"| {_name(metric_label(name))} | {number(value)} |" for name, value in values.items()]
+    chosen, value = _name(metric_label(record.metric)), record.best_value()
+    lines += ["", f"At update {number(best['update'])}, chosen by {chosen}; `metrics.csv` has every evaluation."]
+    if record.summary.get("weights") == "averaged" and value is not None:
+        lines.append(f"The weights in this folder are an average and do better: {chosen} {number(value)}.")
+    return lines
+
+
+def _use(record: Record) -> list[str]:
+    name = visible(record.name, keep=" ")  # a line end in a folder's name would end the block of code
+    folder = shlex.quote(name)
+    return [
+        "```sh",
+        f"antiphon generate {folder} input.txt     # a line in, a line out",
+        f"antiphon evaluate {folder} pairs.tsv     # metrics with 95 % intervals",
+        f"antiphon explain {folder} 'a text' --out attention.png",
+        "```",
+        "",
+        "```python",
+        "import antiphon",
+        "",
+        f'print(antiphon.load({name!r}).generate("a text").text)',
+        "```",
+    ]
+
+
+def _limits(record: Record, config: dict[str, object]) -> list[str]:
+    lines = [
+        "- The dev examples chose the weights, so the results above flatter the model a little; "
+        "`antiphon evaluate` on examples it never saw tells more.",
+        "- It knows only what its training data shows: other kinds of text give answers just as fluent, and wrong.",
+        "- Symbols it never saw are read as unknown and flagged with the answer.",
+    ]
+    longest = config.get("data.source.max_length")
+    if isinstance(longest, int):
+        lines.append(f"- It was trained on sources of at most {number(longest)} tokens; longer ones are a guess.")
+    warnings = record.data.get("warnings")
+    if isinstance(warnings, list):
+        lines += [f"- Said of the data: {_code(warning)}" for warning in warnings]
+    return lines
+
+
+def _versions(record: Record) -> list[str]:
+    lines = [f"- {name}: {_code(record.environment[name])}" for name in _VERSIONS if name in record.environment]
+    return [*lines, f"- command: {_code(record.command)}"] if record.command else lines

@@ -1,0 +1,146 @@
+"""What a person sees while a model learns: a live bar in a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+__all__ = ["Display", "LiveDisplay", "PlainDisplay", "SilentDisplay", "open_display", "visible"]
+
+Row = dict[str, float]
+Sample = tuple[str, str, bool]  # source, output, right
+
+
+def visible(text: str) -> str:
+    """Control characters shown, not obeyed: text from a model must not drive a terminal."""
+    return "".join(f"\\x{ord(c):02x}" if ord(c) < 32 or 127 <= ord(c) < 160 else c for c in text)
+
+
+class Display(Protocol):
+    """Four things to tell."""
+
+    def say(self, sentence: str) -> None: ...
+
+    def update(self, row: Row, total: int) -> None: ...
+
+    def evaluation(self, row: Row, metrics: list[str], best: bool, samples: list[Sample]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class SilentDisplay:
+    """For use as a library."""
+
+    def say(self, sentence: str) -> None:
+        pass
+
+    def update(self, row: Row, total: int) -> None:
+        pass
+
+    def evaluation(self, row: Row, metrics: list[str], best: bool, samples: list[Sample]) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class PlainDisplay:
+    """Lines for a file or a pipe: one every `every` updates and at each evaluation."""
+
+    def __init__(self, console: Console, every: int = 50) -> None:
+        self.console = console
+        self.every = every
+
+    def say(self, sentence: str) -> None:
+        self._line(sentence)
+
+    def update(self, row: Row, total: int) -> None:
+        if int(row["update"]) % self.every == 0:
+            self._line(
+                f"update {int(row['update'])}/{total}  epoch {int(row['epoch']) + 1}  loss {row['loss']:.3f}  "
+                f"{row['tokens_per_second']:.0f} tokens/s  padding {row['padding']:.1%}  "
+                f"rate {row['learning_rate']:.2e}  {_clock(row['remaining'])} left"
+            )
+
+    def evaluation(self, row: Row, metrics: list[str], best: bool, samples: list[Sample]) -> None:
+        self._line(evaluation_line(row, metrics, best))
+        for source, output, right in samples:
+            self._line(f"    {'✓' if right else '✗'} {visible(source)} → {visible(output)}")
+
+    def close(self) -> None:
+        pass
+
+    def _line(self, text: str) -> None:
+        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+class LiveDisplay(PlainDisplay):
+    """A bar that moves, with a table growing above it."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(console)
+        self.bar = Progress(
+            TextColumn("[bold]epoch {task.fields[epoch]}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("loss {task.fields[loss]}"),
+            TextColumn("{task.fields[speed]} tokens/s"),
+            TextColumn("padding {task.fields[padding]}"),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+        )
+        self.task = self.bar.add_task("", total=None, epoch="1", loss="–", speed="–", padding="–")
+        self.headed = False
+        self.started = False
+
+    def update(self, row: Row, total: int) -> None:
+        if not self.started:
+            self.bar.start()
+            self.started = True
+        self.bar.update(
+            self.task,
+            completed=int(row["update"]),
+            total=total,
+            epoch=str(int(row["epoch"]) + 1),
+            loss=f"{row['loss']:.3f}",
+            speed=f"{row['tokens_per_second']:,.0f}",
+            padding=f"{row['padding']:.1%}",
+        )
+
+    def evaluation(self, row: Row, metrics: list[str], best: bool, samples: list[Sample]) -> None:
+        if not self.headed:
+            heads = ["update", "epoch", "train", "dev", *metrics]
+            self.console.print("[bold]" + "".join(f"{head:>14}" for head in heads) + "[/bold]")
+            self.headed = True
+        cells = [f"{int(row['update']):>14}", f"{row['epoch']:>14.1f}", f"{row['train_loss']:>14.3f}"]
+        cells += [f"{row['dev_loss']:>14.3f}", *(f"{row[name]:>14.2f}" for name in metrics)]
+        self.console.print("".join(cells) + (" [yellow]★[/yellow]" if best else ""), highlight=False)
+        for source, output, right in samples:
+            mark = "[green]✓[/green]" if right else "[red]✗[/red]"
+            line = f"{escape(visible(source))} [dim]→[/dim] {escape(visible(output))}"
+            self.console.print(f"    {mark} {line}", highlight=False)
+
+    def close(self) -> None:
+        self.bar.stop()
+
+
+def evaluation_line(row: Row, metrics: list[str], best: bool) -> str:
+    figures = "  ".join(f"{name} {row[name]:.2f}" for name in metrics)
+    star = "  ★ best so far" if best else ""
+    losses = f"train loss {row['train_loss']:.3f}  dev loss {row['dev_loss']:.3f}"
+    return f"evaluation at update {int(row['update'])}  {losses}  {figures}{star}"
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes}:{rest:02d}"
+
+
+def open_display() -> Display:
+    """The live one if stderr is a terminal."""
+    console = Console(stderr=True)
+    return LiveDisplay(console) if console.is_terminal else PlainDisplay(console)

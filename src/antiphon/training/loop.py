@@ -1,0 +1,217 @@
+"""The training loop, to be read from top to bottom."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch.nn.utils import clip_grad_norm_
+from torch.optim import Optimizer
+
+from antiphon.config.schema import TrainingConfig
+from antiphon.errors import DivergedError
+from antiphon.model import EncoderDecoder
+from antiphon.sources.batches import collate, padding_share, plan
+from antiphon.sources.corpus import Corpus
+from antiphon.training.checkpoints import Checkpoints
+from antiphon.training.display import Display
+from antiphon.training.loss import cross_entropy
+from antiphon.training.progress import Moment, Progress, best_row, evaluations_since_best
+from antiphon.training.run_folder import RunFolder
+from antiphon.training.schedules import learning_rate
+
+__all__ = ["Loop"]
+
+LOG_EVERY = 20
+
+
+@dataclass
+class Window:
+    """What happened in the last few updates, for the bar and the log."""
+
+    losses: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=LOG_EVERY))
+    times: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=LOG_EVERY))
+
+    def add(self, loss: float, count: int, seconds: float) -> None:
+        self.losses.append((loss, count))
+        self.times.append((seconds, count))
+
+    @property
+    def loss(self) -> float:
+        return sum(loss for loss, _ in self.losses) / max(1, sum(count for _, count in self.losses))
+
+    @property
+    def tokens_per_second(self) -> float:
+        return sum(count for _, count in self.times) / max(1e-9, sum(seconds for seconds, _ in self.times))
+
+    @property
+    def seconds(self) -> float:
+        return sum(seconds for seconds, _ in self.times) / max(1, len(self.times))
+
+
+class Loop:
+    """Updates, evaluations and checkpoints until there is a reason to stop."""
+
+    def __init__(
+        self,
+        *,
+        config: TrainingConfig,
+        model: EncoderDecoder,
+        optimizer: Optimizer,
+        corpus: Corpus,
+        progress: Progress,
+        checkpoints: Checkpoints,
+        folder: RunFolder,
+        display: Display,
+        evaluate: Callable[[Progress, Moment], None],
+        check: Callable[[], None],
+    ) -> None:
+        self.config = config
+        self.model = model
+        self.optimizer = optimizer
+        self.corpus = corpus
+        self.progress = progress
+        self.checkpoints = checkpoints
+        self.folder = folder
+        self.display = display
+        self.evaluate = evaluate
+        self.check = check
+        self.window = Window()
+        self.source_lengths = corpus.source.lengths + 1  # </s> counts
+        self.target_lengths = corpus.target.lengths + 1
+        self.plan = self._plan()
+        self.padding = padding_share(self.plan, self.source_lengths, self.target_lengths)
+        self.updates_per_epoch = math.ceil(len(self.plan) / config.accumulate)
+        total = config.epochs * self.updates_per_epoch
+        self.updates = total if config.max_updates is None else min(total, config.max_updates)
+
+    def run(self) -> str:
+        """Trains; returns the reason it stopped."""
+        while True:
+            if self._evaluation_due():
+                self.evaluate(self.progress, self._moment())
+                self._save()
+            reason = self._reason_to_stop()
+            if reason:
+                return reason
+            self._update()
+            if self.config.checkpoint_every and self.progress.update % self.config.checkpoint_every == 0:
+                self._save()
+            self.check()
+
+    def save(self) -> None:
+        """A checkpoint of this moment, unless there is one."""
+        if not any(one.update == self.progress.update for one in self.checkpoints.all()):
+            self._save()
+
+    def _moment(self) -> Moment:
+        rate = learning_rate(self.config, self.progress, self.updates)
+        return Moment(rate, self.window.tokens_per_second, self.padding)
+
+    def _plan(self) -> list[np.ndarray]:
+        return plan(
+            self.source_lengths,
+            self.target_lengths,
+            budget=self.config.batch_tokens,
+            seed=self.config.seed,
+            epoch=self.progress.epoch,
+        )
+
+    def _evaluation_due(self) -> bool:
+        progress = self.progress
+        if progress.update == 0 or progress.evaluated:
+            return False
+        every = self.config.evaluate_every or self.updates_per_epoch
+        return progress.update % every == 0 or progress.update >= self.updates
+
+    def _reason_to_stop(self) -> str | None:
+        if self.progress.update >= self.updates:
+            return f"all {self.updates} updates done"
+        patience = self.config.patience
+        if patience and evaluations_since_best(self.progress.history, self.config.metric) >= patience:
+            return f"no better {self.config.metric} in {patience} evaluations"
+        return None
+
+    def _update(self) -> None:
+        began = time.perf_counter()
+        rows = self.plan[self.progress.batch : self.progress.batch + self.config.accumulate]
+        count = int(sum(self.target_lengths[batch].sum() for batch in rows))
+        rate = learning_rate(self.config, self.progress, self.updates)
+        loss, finite = self._backward(rows, count)
+        if finite:
+            for group in self.optimizer.param_groups:
+                group["lr"] = rate
+            self.optimizer.step()
+        self._advance(len(rows))
+        seconds = time.perf_counter() - began
+        self.progress.seconds += seconds
+        self._note(loss, count, seconds, rate, finite)
+
+    def _backward(self, rows: list[np.ndarray], count: int) -> tuple[float, bool]:
+        """Gradients of the mean loss over all the batches of an update; whether all is a number."""
+        self.model.train()
+        self.optimizer.zero_grad(set_to_none=True)
+        total = 0.0
+        for batch_rows in rows:
+            batch = collate(self.corpus, batch_rows)
+            logits = self.model(batch.source, batch.inputs).logits
+            loss = cross_entropy(logits, batch.outputs, self.config.label_smoothing)
+            (loss.total / count).backward()
+            total += float(loss.plain)
+        norm = clip_grad_norm_(self.model.parameters(), self.config.clip or math.inf)
+        return total, math.isfinite(total) and bool(torch.isfinite(norm))
+
+    def _advance(self, batches: int) -> None:
+        progress = self.progress
+        progress.update += 1
+        progress.batch += batches
+        if progress.batch >= len(self.plan):
+            progress.epoch, progress.batch = progress.epoch + 1, 0
+            self.plan = self._plan()
+
+    def _note(self, loss: float, count: int, seconds: float, rate: float, finite: bool) -> None:
+        progress = self.progress
+        if not finite:
+            self._skipped()
+            return
+        progress.skipped_in_a_row = 0
+        progress.loss_sum, progress.loss_count = progress.loss_sum + loss, progress.loss_count + count
+        self.window.add(loss, count, seconds)
+        row = {
+            "update": progress.update,
+            "epoch": progress.epoch,
+            "loss": self.window.loss,
+            "learning_rate": rate,
+            "tokens_per_second": self.window.tokens_per_second,
+            "padding": self.padding,
+            "seconds": progress.seconds,
+        }
+        remaining = (self.updates - progress.update) * self.window.seconds
+        self.display.update({**row, "remaining": remaining}, self.updates)
+        if progress.update % LOG_EVERY == 0 or progress.update == 1:
+            self.folder.append(self.folder.log, [row])
+
+    def _skipped(self) -> None:
+        progress = self.progress
+        progress.skipped += 1
+        progress.skipped_in_a_row += 1
+        self.display.say(f"update {progress.update}: the loss or its gradient is not a number; skipped")
+        if progress.skipped_in_a_row >= self.config.bad_updates:
+            raise DivergedError(
+                f"{self.folder.path}: the loss was not a number {progress.skipped_in_a_row} updates in a row, "
+                f"up to update {progress.update}; lower training.learning_rate (now {self.config.learning_rate}) "
+                f"or training.clip (now {self.config.clip}). The weights before that are in the folder and can be used"
+            )
+
+    def _save(self) -> None:
+        self.checkpoints.save(self.model, self.optimizer, self.progress)
+        history = self.progress.history
+        best = best_row(history, self.config.metric)
+        evaluated = [int(row["update"]) for row in history[-self.config.average :]]
+        keep = {*evaluated, int(best["update"])} if best else set()
+        self.checkpoints.prune(keep, self.config.keep)

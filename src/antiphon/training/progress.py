@@ -1,0 +1,80 @@
+"""Where training stands: everything a resumed run must know beside the tensors, as plain JSON."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from antiphon.evaluation.metrics import HIGHER_IS_BETTER
+
+__all__ = ["Moment", "Progress", "best_row", "evaluations_since_best", "is_better", "value_of"]
+
+
+@dataclass
+class Progress:
+    """A position in the batch plan and the evaluations so far. What follows from these is derived, not kept."""
+
+    update: int = 0
+    epoch: int = 0
+    batch: int = 0  # batches of this epoch already used
+    skipped: int = 0  # updates left out because the loss was not a number
+    skipped_in_a_row: int = 0
+    seconds: float = 0.0
+    loss_sum: float = 0.0  # of the training loss since the last evaluation
+    loss_count: int = 0
+    history: list[dict[str, float]] = field(default_factory=list)  # one row an evaluation
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Progress:
+        return cls(**values)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @property
+    def mean_loss(self) -> float:
+        """The training loss per token since the last evaluation."""
+        return self.loss_sum / self.loss_count if self.loss_count else math.nan
+
+    @property
+    def evaluated(self) -> bool:
+        """The weights as they are now have been evaluated."""
+        return bool(self.history) and self.history[-1]["update"] == self.update
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Figures of the running process that an evaluation writes down beside its own."""
+
+    learning_rate: float
+    tokens_per_second: float
+    padding: float
+
+
+def value_of(row: dict[str, float], metric: str) -> float:
+    """The figure of an evaluation by which weights are chosen."""
+    return row["dev_loss" if metric == "loss" else metric]
+
+
+def is_better(metric: str, value: float, than: float) -> bool:
+    """Nothing is better than a number by not being one."""
+    if math.isnan(value):
+        return False
+    if math.isnan(than):
+        return True
+    return value > than if HIGHER_IS_BETTER[metric] else value < than
+
+
+def best_row(history: list[dict[str, float]], metric: str) -> dict[str, float] | None:
+    """The first evaluation that no other beats."""
+    best: dict[str, float] | None = None
+    for row in history:
+        if best is None or is_better(metric, value_of(row, metric), value_of(best, metric)):
+            best = row
+    return best
+
+
+def evaluations_since_best(history: list[dict[str, float]], metric: str) -> int:
+    best = best_row(history, metric)
+    return sum(row["update"] > best["update"] for row in history) if best else 0

@@ -1,0 +1,124 @@
+"""What a run folder says about itself, read for the report and the card. What is missing or broken is left out."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Record", "Sample", "read_record"]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What the model answered to one source at one moment of the training."""
+
+    update: int
+    source: str
+    references: tuple[str, ...]
+    output: str
+
+    @property
+    def right(self) -> bool:
+        return self.output in self.references
+
+
+@dataclass(frozen=True)
+class Record:
+    """The files of a run, as far as they are there."""
+
+    run: Path
+    config: str = ""
+    command: str = ""
+    environment: dict[str, Any] = field(default_factory=dict)
+    data: dict[str, Any] = field(default_factory=dict)
+    summary: dict[str, Any] = field(default_factory=dict)
+    metrics: list[dict[str, float]] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return self.run.resolve().name
+
+    @property
+    def metric(self) -> str:
+        return str(self.summary.get("metric") or "loss")
+
+    def best(self) -> dict[str, float] | None:
+        """The evaluation whose weights were chosen: the one the summary names, else the last one marked."""
+        named = [row for row in self.metrics if row.get("update") == self.summary.get("best_update")]
+        marked = [row for row in self.metrics if row.get("best") == 1.0]
+        candidates = named or marked
+        return candidates[-1] if candidates else None
+
+    def best_value(self) -> float | None:
+        """The metric the weights were chosen by, at its best."""
+        value = self.summary.get("best_value")
+        if isinstance(value, int | float):
+            return float(value)
+        return (self.best() or {}).get("dev_loss" if self.metric == "loss" else self.metric)
+
+
+def read_record(run: Path) -> Record:
+    """All that can be read; never an error."""
+    return Record(
+        run=run,
+        config=_text(run / "config.yaml"),
+        command=_text(run / "command.txt").strip(),
+        environment=_mapping(run / "environment.json"),
+        data=_mapping(run / "data.json"),
+        summary=_mapping(run / "summary.json"),
+        metrics=_numbers(run / "metrics.csv"),
+        samples=_samples(run / "samples.jsonl"),
+    )
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _mapping(path: Path) -> dict[str, Any]:
+    value = _json(_text(path))
+    return value if isinstance(value, dict) else {}
+
+
+def _json(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+def _numbers(path: Path) -> list[dict[str, float]]:
+    """The rows of a CSV; an empty or unreadable cell is not there, a row without an update is none."""
+    rows = []
+    for cells in csv.DictReader(_text(path).split("\n"), quoting=csv.QUOTE_NONE):
+        row = {name: number for name, cell in cells.items() if name and (number := _number(cell)) is not None}
+        if math.isfinite(row.get("update", math.nan)):
+            rows.append(row)
+    return rows
+
+
+def _number(cell: object) -> float | None:
+    try:
+        return float(str(cell))
+    except ValueError:
+        return None
+
+
+def _samples(path: Path) -> list[Sample]:
+    found = []
+    for line in _text(path).split("\n"):  # not splitlines: U+2028 may stand inside a text
+        value = _json(line)
+        if isinstance(value, dict) and {"update", "source", "output"} <= value.keys():
+            references = value.get("references")
+            texts = tuple(str(text) for text in references) if isinstance(references, list) else ()
+            update = value["update"] if isinstance(value["update"], int) else 0
+            found.append(Sample(update, str(value["source"]), texts, str(value["output"])))
+    return found

@@ -1,0 +1,20 @@
+"""What every test stands on: a cache of its own, and property tests that do not race a clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import settings
+
+# Two busy cores make any deadline a coin toss; no database, so that a test run leaves nothing in the tree.
+settings.register_profile("antiphon", deadline=None, database=None)
+settings.load_profile("antiphon")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache_of_the_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Nothing is read from or written to the cache of whoever runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ANTIPHON_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield

@@ -1,0 +1,174 @@
+"""A bad configuration: everything wrong with it at once, each with path, fact and remedy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from antiphon.config.read import read_config
+from antiphon.errors import ConfigError
+
+MANY = """\
+data: {train: 5, target: {column: [0, 1.5]}, sorce: {}}
+model:
+  encoder: {kind: ltsm, hiden_size: 3, layers: "2"}
+  decoder: {kind: loung, siz: 1, input_feeding: 3, foo: 1}
+training:
+  epochs: ten
+  lr: 1e-3
+  learning_rate: -1e-3
+  beam: 4
+  clip: .inf
+  momentum: 1.0
+evaluation: {metrics: [blue, cer]}
+decoding:
+1: 2
+"""
+EXPECTED = [
+    "model.decoder.kind: expected one of bahdanau, luong, got 'loung'; did you mean 'luong'?",
+    "data.train: expected text or a list of 2 (each text), got 5",
+    "data.target.column[1]: expected a whole number or text, got 1.5",
+    "data.sorce: 'data' has no such key; did you mean 'source'?",
+    "model.encoder.kind: expected one of rnn, gru, lstm, got 'ltsm'; did you mean 'lstm'?",
+    "model.encoder.layers: expected a whole number above 0, got '2'; write 2 without quotes",
+    "model.encoder.hiden_size: 'model.encoder' has no such key; did you mean 'size'?",
+    "model.decoder.input_feeding: expected true or false, got 3",
+    "model.decoder.siz: 'luong' has no such key; did you mean 'size'?",
+    "model.decoder.foo: 'luong' has no such key; its keys are kind, cell, embedding, size, layers, dropout, "
+    "input_feeding",
+    "training.epochs: expected a whole number above 0, got 'ten'",
+    "training.learning_rate: expected a number above 0, got -0.001",
+    "training.momentum: expected a number of at least 0 and below 1, got 1.0",
+    "training.clip: expected a number above 0 or null, got '.inf'",
+    "training.lr: 'training' has no such key; did you mean 'learning_rate'?",
+    "training.beam: 'training' has no such key; did you mean 'decoding.beam'?",
+    "decoding: expected a section of keys, got null (nothing)",
+    "evaluation.metrics[0]: expected one of loss, perplexity, exact_match, token_accuracy, cer, wer, per, bleu, chrf, "
+    "ter, rouge_l, got 'blue'; did you mean 'bleu'?",
+    "1: a configuration has no such key; its keys are data, model, training, decoding, evaluation",
+]
+
+
+def problems(tmp_path: Path, text: str | bytes, overrides: list[str] | None = None) -> list[str]:
+    path = tmp_path / "bad.yaml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(ConfigError) as caught:
+        read_config(path, overrides or [])
+    assert caught.value.exit_code == 2
+    return [problem.replace(str(path), "bad.yaml") for problem in caught.value.problems]
+
+
+def test_everything_at_once(tmp_path: Path) -> None:
+    assert sorted(problems(tmp_path, MANY)) == sorted(EXPECTED)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "bad.yaml: holds no configuration; `antiphon init DATA` writes one"),
+        ("# only words\n", "bad.yaml: holds no configuration; `antiphon init DATA` writes one"),
+        ("- a\n", "the configuration: expected the sections data, model, training, decoding, evaluation, got [a]"),
+        ("training: {}\n", "data: missing; add it: the examples"),
+        (
+            "data: {}\n",
+            "data.train: missing; add it: TSV, CSV or JSONL (also .gz); [source file, target file]; or @NAME/SPLIT",
+        ),
+        ("data: {train: a}\ntraining: 3\n", "training: expected a section of keys, got 3"),
+        ("data: {train: a}\nmodel: {decoder: 3}\n", "model.decoder: expected a section of keys, got 3"),
+        ("data: {train: a}\nmodel: {decoder: {kind: 3}}\n", "model.decoder.kind: expected one of bahdanau, luong, got 3"),
+        ("data: {train: [a]}\n", "data.train: expected text or a list of 2 (each text), got [a]"),
+        ("data: {train: a, header: yes}\n", "data.header: expected true or false or null, got 'yes'"),
+        ("data: {train: a}\ntraining: {seed: true}\n", "training.seed: expected a whole number of at least 0, got true"),
+        ("data: {train: a}\ntraining: {seed: 1.5}\n", "training.seed: expected a whole number of at least 0, got 1.5"),
+        (
+            "data: {train: a}\nmodel: {decoder: {kind: bahdanau, input_feeding: true}}\n",
+            "model.decoder.input_feeding: 'bahdanau' has no such key; it belongs to another kind of model.decoder",
+        ),
+        ("data: {train: a}\nmodel: {kind: x}\n", "model.kind: expected 'encoder-decoder', got 'x'"),
+        (b"data: {train: \xe9}\n", "bad.yaml, line 1: not UTF-8 (byte 0xE9); save the file as UTF-8"),
+        ("data: {train: \x01}\n", "bad.yaml, line 1: the character U+0001 may not stand in YAML; remove it"),
+        ("[" * 5000, "bad.yaml: nested too deeply; a configuration has at most four levels"),
+        (
+            "data: {train: a}\ndata: {train: b}\n",
+            "bad.yaml, line 2: 'data' already stands in line 1; keep one",
+        ),
+        ("data: {train: a, dev: b, dev: c}\n", "bad.yaml, line 1: 'dev' already stands in line 1; keep one"),
+    ],
+)
+def test_one_fault_one_sentence(tmp_path: Path, text: str | bytes, expected: str) -> None:
+    assert problems(tmp_path, text) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("data:\n\ttrain: a\n", "bad.yaml, line 2, column 1: not YAML"),
+        ("data: {train: a\n", "bad.yaml, line 2, column 1: not YAML"),
+        ("data: a: b\n", "bad.yaml, line 1, column 8: not YAML"),
+        ("data: *nowhere\n", "bad.yaml, line 1, column 7: not YAML"),
+        ("data: !!python/object:os.system {}\n", "bad.yaml, line 1, column 7: not YAML"),
+        ("a: 1\n---\nb: 2\n", "bad.yaml, line 2, column 1: not YAML"),
+        ("? [a]\n: 1\n", "bad.yaml, line 1, column 3: not YAML"),
+    ],
+)
+def test_broken_yaml_says_where(tmp_path: Path, text: str, place: str) -> None:
+    [problem] = problems(tmp_path, text)
+    assert problem.startswith(place)
+
+
+def test_a_double_key_does_not_hide_other_faults(tmp_path: Path) -> None:
+    text = "data: {train: a}\ntraining: {seed: 1, seed: 2, epoch: 3}\n"
+    assert problems(tmp_path, text) == [
+        "bad.yaml, line 2: 'seed' already stands in line 2; keep one",
+        "training.epoch: 'training' has no such key; did you mean 'epochs'?",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("override", "expected"),
+    [
+        ("training.epochs", "'training.epochs': not of the form section.key=value; write for example training.epochs=5"),
+        ("=3", "'=3': not of the form section.key=value; write for example training.epochs=5"),
+        ("training..epochs=3", "'training..epochs=3': not of the form section.key=value"),
+        ("training.epoch=3", "training.epoch: 'training' has no such key; did you mean 'epochs'?"),
+        ("trainin.epochs=3", "trainin: a configuration has no such key; did you mean 'training'?"),
+        ("epochs=3", "epochs: a configuration has no such key; did you mean 'training.epochs'?"),
+        ("data.train.x=3", "data.train.x: there are no keys inside 'data.train'"),
+        ("training.epochs=[", "training.epochs: '[' is not YAML"),
+        ("training.epochs=ten", "training.epochs: expected a whole number above 0, got 'ten'"),
+        ("training.metric=blue", "training.metric: expected one of"),
+    ],
+)
+def test_bad_overrides(tmp_path: Path, override: str, expected: str) -> None:
+    [problem] = problems(tmp_path, "data: {train: a}\n", [override])
+    assert problem.startswith(expected)
+
+
+def test_bad_overrides_come_together(tmp_path: Path) -> None:
+    assert len(problems(tmp_path, "data: {train: a}\n", ["x", "training.epoch=3", "decoding.beam=0"])) == 3
+
+
+def test_combinations_are_looked_at_when_each_value_is_right(tmp_path: Path) -> None:
+    found = problems(tmp_path, "data: {train: a}\n", ["model.context.score=dot", "training.momentum=0.5"])
+    assert [problem.split(":")[0] for problem in found] == ["model.context.score", "training.momentum"]
+
+
+def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("small.yaml").write_text("data: {train: a}")
+    Path("run").mkdir()
+    Path("run/config.yaml").write_text("data: {train: a}")
+    Path("empty").mkdir()
+    for name, words in {
+        "smal.yaml": "smal.yaml: no such file or recipe; did you mean 'small.yaml'?",
+        "revers": "revers: no such file or recipe; did you mean 'reverse'?",
+        "nothing/like/it": "nothing/like/it: no such file or recipe; `antiphon init DATA` writes one",
+        "run": "run: a folder, not a configuration; did you mean run/config.yaml?",
+        "empty": "empty: a folder, not a configuration; give a YAML file or a recipe's name",
+        "small.yaml/x": "small.yaml/x: cannot be read (Not a directory)",
+        "a\0b": "a\0b: cannot be read",
+    }.items():
+        with pytest.raises(ConfigError) as caught:
+            read_config(name)
+        assert str(caught.value).startswith(words)

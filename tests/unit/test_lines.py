@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon.sources.lines import Line, read_lines
+
+TEXTS = st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r\0")), min_size=1)
+
+
+def texts_of(path: Path) -> list[str]:
+    return [line.text for line in read_lines(path)]
+
+
+def test_lines_are_numbered_from_one(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_bytes(b"one\ntwo\n")
+    assert list(read_lines(path)) == [Line(1, "one"), Line(2, "two")]
+
+
+@pytest.mark.parametrize(
+    ("raw", "texts"),
+    [
+        (b"a\r\nb\r\n", ["a", "b"]),
+        (b"a\nb", ["a", "b"]),
+        (b"a\r", ["a\r"]),
+        (b"a\rb\n", ["a\rb"]),
+        (b"\n\na\n", ["", "", "a"]),
+        ("a\u2028b\u2029c\x85d\x0be\x1cf\n".encode(), ["a\u2028b\u2029c\x85d\x0be\x1cf"]),
+        (b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n", ["a", "\ufeffb"]),
+    ],
+)
+def test_only_newline_ends_a_line(tmp_path: Path, raw: bytes, texts: list[str]) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(raw)
+    assert texts_of(path) == texts
+
+
+@given(texts=TEXTS)
+def test_what_is_written_is_read_plain_and_packed(texts: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("lines")
+    raw = ("\n".join(texts) + "\n").encode()
+    (folder / "plain").write_bytes(raw)
+    (folder / "packed").write_bytes(gzip.compress(raw))
+    expected = [texts[0].removeprefix("\ufeff"), *texts[1:]]
+    assert texts_of(folder / "plain") == expected
+    assert texts_of(folder / "packed") == expected
+
+
+def test_gzip_is_known_by_its_bytes_not_its_name(tmp_path: Path) -> None:
+    named = tmp_path / "a.tsv.gz"
+    named.write_bytes(b"plain\n")
+    assert texts_of(named) == ["plain"]
+
+
+def test_reading_is_lazy(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"fine\n\xff\n")
+    lines = read_lines(path)
+    assert next(lines) == Line(1, "fine")
+    lines.close()  # type: ignore[attr-defined]

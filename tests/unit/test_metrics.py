@@ -1,0 +1,221 @@
+"""Metrics on paper, against written-out loops, and against sacrebleu itself."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
+
+from antiphon.config.schema import EvaluationConfig, TrainingConfig
+from antiphon.evaluation.metrics import (
+    HIGHER_IS_BETTER,
+    METRICS,
+    bleu,
+    cer,
+    chrf,
+    exact_match,
+    metric_for,
+    per,
+    rouge_l,
+    ter,
+    token_accuracy,
+    wer,
+)
+
+WORDS = ["the", "cat", "sat", "on", "a", "mat", ".", "green", "witch"]
+
+
+def distance(one: list[str], other: list[str]) -> int:
+    """Levenshtein, as in the textbook."""
+    row = list(range(len(other) + 1))
+    for i, left in enumerate(one, 1):
+        before, row = row, [i]
+        for j, right in enumerate(other, 1):
+            row.append(min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (left != right)))
+    return row[-1]
+
+
+def common(one: list[str], other: list[str]) -> int:
+    """Length of the longest common subsequence."""
+    table = [[0] * (len(other) + 1) for _ in range(len(one) + 1)]
+    for i, left in enumerate(one):
+        for j, right in enumerate(other):
+            table[i + 1][j + 1] = table[i][j] + 1 if left == right else max(table[i][j + 1], table[i + 1][j])
+    return table[-1][-1]
+
+
+def test_exact_match_counts_any_reference() -> None:
+    outputs = ["T AH M EY T OW", "R EH D", "x"]
+    references = [("T AH M AA T OW", "T AH M EY T OW"), ("R IY D",), ("x",)]
+    assert exact_match(outputs, references) == pytest.approx(200 / 3)
+
+
+def test_exact_match_is_exact() -> None:
+    assert exact_match(["a b"], [("a  b",)]) == 0
+    assert exact_match(["a"], [("A",)]) == 0
+
+
+def test_per_on_paper() -> None:
+    # one substitution in 4 phones, one deletion in 2: 2 edits / 6 phones
+    assert per(["K AE T S", "B"], [("K AE D S",), ("B IY",)]) == pytest.approx(100 * 2 / 6)
+
+
+def test_wer_may_exceed_100() -> None:
+    assert wer(["a b c"], [("x",)]) == pytest.approx(300)
+
+
+def test_cer_counts_what_a_reader_calls_a_character() -> None:
+    family = "👩\u200d👩\u200d👧"  # one cluster of five code points
+    assert cer(["e\u0301t"], [("et",)]) == pytest.approx(50)
+    assert cer([f"a{family}"], [("ab",)]) == pytest.approx(50)
+
+
+def test_the_reference_with_the_lowest_rate_counts() -> None:
+    # a b c x: 2 edits of 2 = 100 %; a b c d e f: 3 edits of 6 = 50 %, though it has more of them
+    assert wer.statistics(["a b c x"], [("a b", "a b c d e f")]).tolist() == [[3, 6]]
+
+
+def test_of_equal_rates_the_longer_reference_counts() -> None:
+    assert wer.statistics(["a b"], [("a x", "a b c d")]).tolist() == [[2, 4]]
+    assert wer.statistics(["a b"], [("a b c d", "a x")]).tolist() == [[2, 4]]
+
+
+def test_token_accuracy_on_paper() -> None:
+    # a=a, b!=x, c=c, and one word too many: 2 of 4
+    assert token_accuracy(["a b c d"], [("a x c",)]) == pytest.approx(50)
+    assert token_accuracy(["a b c d"], [("a x c", "a b c")]) == pytest.approx(75)
+
+
+def test_token_accuracy_of_characters() -> None:
+    assert token_accuracy(["abcd"], [("abxd",)]) == 0
+    assert metric_for("token_accuracy", "characters")(["abcd"], [("abxd",)]) == pytest.approx(75)
+    assert metric_for("token_accuracy", "bpe") is token_accuracy
+
+
+def test_a_model_of_words_is_not_blamed_for_white_space() -> None:
+    assert metric_for("exact_match", "words")(["a b"], [(" a  b",)]) == 100
+    assert metric_for("exact_match", "characters")(["a b"], [(" a  b",)]) == 0
+
+
+def test_rouge_l_on_paper() -> None:
+    # police killed the gunman / police kill the gunman: lcs 3, F = 2·3 / 8
+    assert rouge_l(["police kill the gunman"], [("police killed the gunman",)]) == pytest.approx(75)
+    assert rouge_l(["the gunman police killed"], [("police killed the gunman",)]) == pytest.approx(50)
+    assert rouge_l(["a b", "c"], [("a b",), ("d",)]) == pytest.approx(50)
+
+
+def rate(edits: int, length: int) -> float:
+    if edits == 0:
+        return 0.0
+    return edits / length if length else float("inf")
+
+
+texts = st.lists(st.sampled_from("abc "), max_size=9).map("".join)
+
+
+@settings(max_examples=60, deadline=None)
+@given(texts, st.lists(texts, min_size=1, max_size=3).map(tuple))
+def test_edits_are_those_of_the_written_out_loop(output: str, references: tuple[str, ...]) -> None:
+    for metric, cut in ((wer, str.split), (cer, list)):
+        pairs = [(distance(cut(output), cut(text)), len(cut(text))) for text in references]
+        best = min(pairs, key=lambda pair: (rate(*pair), -pair[1]))
+        assert metric.statistics([output], [references]).tolist() == [list(best)]
+    f = max(
+        2 * common(output.split(), text.split()) / (len(output.split()) + len(text.split()))
+        if output.split() or text.split()
+        else 1.0
+        for text in references
+    )
+    assert rouge_l([output], [references]) == pytest.approx(100 * f)
+
+
+def sentences(seed: int, count: int) -> list[str]:
+    draw = random.Random(seed)
+    return [" ".join(draw.choices(WORDS, k=draw.randint(1, 12))) for _ in range(count)]
+
+
+SCORERS = [(bleu, BLEU), (chrf, CHRF), (ter, TER)]
+
+
+@pytest.mark.parametrize(("metric", "scorer"), SCORERS, ids=["bleu", "chrf", "ter"])
+def test_equal_to_sacrebleu(metric: object, scorer: type) -> None:
+    outputs, first, second = sentences(1, 30), sentences(2, 30), sentences(3, 30)
+    assert METRICS[metric.name] is metric  # type: ignore[attr-defined]
+    one, both = [(text,) for text in first], list(zip(first, second, strict=True))
+    theirs = scorer()
+    assert metric(outputs, one) == theirs.corpus_score(outputs, [first]).score  # type: ignore[operator]
+    assert metric(outputs, both) == theirs.corpus_score(outputs, [first, second]).score  # type: ignore[operator]
+    assert metric.signature(both) == str(theirs.get_signature())  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("metric", "scorer"), SCORERS, ids=["bleu", "chrf", "ter"])
+def test_equal_to_sacrebleu_with_unequal_numbers_of_references(metric: object, scorer: type) -> None:
+    outputs, first, second = sentences(4, 20), sentences(5, 20), sentences(6, 20)
+    some: list[str | None] = [text if number % 3 else None for number, text in enumerate(second)]
+    references = [(one,) if two is None else (one, two) for one, two in zip(first, some, strict=True)]
+    theirs = scorer()
+    assert metric(outputs, references) == theirs.corpus_score(outputs, [first, some]).score  # type: ignore[operator]
+    assert metric.signature(references) == str(theirs.get_signature())  # type: ignore[attr-defined]
+    assert "nrefs:var" in metric.signature(references)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_a_right_answer_is_the_best_there_is(name: str) -> None:
+    best = 100 if METRICS[name].higher_is_better else 0
+    text = "the green witch arrived"
+    assert METRICS[name]([text], [(text,)]) == pytest.approx(best)
+    assert METRICS[name]([text], [("no", text)]) == pytest.approx(best)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_a_wrong_answer_is_worse(name: str) -> None:
+    metric = METRICS[name]
+    right, wrong = metric(["the green witch came"], [("the green witch came",)]), metric(["x y z"], [("a b c d",)])
+    assert (wrong < right) == metric.higher_is_better
+    assert wrong != right
+
+
+@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("pairs", [[], [("", ("",))], [("", ("a b",))], [("a b", ("",))], [("", ("", "a"))]])
+def test_emptiness_divides_nothing(name: str, pairs: list[tuple[str, tuple[str, ...]]]) -> None:
+    value = METRICS[name]([output for output, _ in pairs], [references for _, references in pairs])
+    assert 0 <= value <= 100
+
+
+def test_saying_nothing_where_nothing_is_to_be_said_is_right() -> None:
+    for name in ("exact_match", "token_accuracy", "rouge_l"):
+        assert METRICS[name]([""], [("",)]) == 100
+    for name in ("cer", "wer", "per", "ter"):
+        assert METRICS[name]([""], [("",)]) == 0
+
+
+def test_saying_something_where_nothing_is_to_be_said_is_wrong() -> None:
+    for name in ("cer", "wer", "per", "ter"):
+        assert METRICS[name](["a b"], [("",)]) == 100
+    assert wer(["a b", "c d"], [("",), ("c d",)]) == 100  # 2 edits / 2 words: the empty one is not forgotten
+
+
+def test_unequal_numbers_of_outputs_and_references_are_refused() -> None:
+    with pytest.raises(ValueError, match="2 outputs for 1 sets"):
+        wer(["a", "b"], [("a",)])
+    with pytest.raises(ValueError, match="sentence 1 needs a tuple of references"):
+        wer(["a", "b"], [("a",), ()])
+    with pytest.raises(ValueError, match="sentence 0 needs a tuple of references"):
+        wer(["a"], ["a"])  # type: ignore[list-item]
+
+
+def test_every_name_of_the_config_is_here() -> None:
+    names = set(TrainingConfig.model_json_schema()["properties"]["metric"]["enum"])
+    assert names == set(HIGHER_IS_BETTER) == set(METRICS) | {"loss", "perplexity"}
+    assert set(EvaluationConfig().metrics) <= names
+    assert all(name == metric.name for name, metric in METRICS.items())
+
+
+def test_which_way_is_better() -> None:
+    lower = {name for name, higher in HIGHER_IS_BETTER.items() if not higher}
+    assert lower == {"loss", "perplexity", "cer", "wer", "per", "ter"}

@@ -1,0 +1,86 @@
+"""The attention picture: right cells, any script, equal bytes, clear refusals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+from antiphon.errors import DiskError, UserError
+from antiphon.pictures.attention import draw_attention
+from antiphon.pictures.canvas import choose_font
+from antiphon.pictures.labels import metric_label, visible
+
+ODD = ["你", "مرحبا", "$x$", "e\u0301", "\n", " ", "\u202eabc", "", "👩‍👩‍👧", "\ud800", "w" * 200]
+
+
+def test_the_heaviest_cell_is_where_it_belongs(tmp_path: Path) -> None:
+    weights = np.zeros((4, 6))
+    weights[0, 5] = 1.0  # first target token, last source token: the upper right
+    draw_attention(weights, list("abcdef"), list("wxyz"), tmp_path / "a.png")
+    pixels = np.rint(np.asarray(imread(tmp_path / "a.png"))[:, :, :3] * 255)
+    rows, columns = np.nonzero((pixels == (0x12, 0x3F, 0x6B)).all(axis=2))
+    assert rows.size > 30 * 30  # a cell, and a few pixels of the scale
+    assert 45 < np.median(rows) < 75  # right below the labels
+    assert 190 < np.median(columns) < 250
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_any_script_without_a_warning(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"a.{suffix}"
+    draw_attention(np.full((len(ODD), len(ODD)), 0.1), ODD, ODD, path, title="你好 $\\frac{$ \x1b[31m")
+    assert path.stat().st_size > 1000
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_equal_pictures_are_equal_bytes(tmp_path: Path, suffix: str) -> None:
+    weights = np.random.default_rng(1).dirichlet(np.ones(5), size=3)
+    for name in ("one", "two"):
+        draw_attention(weights, list("abcde"), ["long words", "y", "z"], tmp_path / f"{name}.{suffix}", title="t")
+    assert (tmp_path / f"one.{suffix}").read_bytes() == (tmp_path / f"two.{suffix}").read_bytes()
+    weights[0] = weights[0, ::-1]
+    draw_attention(weights, list("abcde"), ["long words", "y", "z"], tmp_path / f"three.{suffix}", title="t")
+    assert (tmp_path / f"three.{suffix}").read_bytes() != (tmp_path / f"one.{suffix}").read_bytes()
+
+
+def test_the_picture_grows_with_the_tokens_up_to_a_limit(tmp_path: Path) -> None:
+    widths = []
+    for count in (5, 60, 300):
+        draw_attention(np.zeros((2, count)), ["w"] * count, ["a", "b"], tmp_path / "a.png")
+        widths.append(imread(tmp_path / "a.png").shape[1])
+    assert widths[1] >= 60 * 30  # pixels a column: a letter has room
+    assert widths[0] < widths[1] < widths[2] < 3500
+
+
+def test_what_is_not_a_number_and_what_is_empty_can_be_drawn(tmp_path: Path) -> None:
+    draw_attention(np.array([[np.nan, np.inf]]), ["a", "b"], ["c"], tmp_path / "nan.png")
+    draw_attention(np.zeros((0, 2)), ["a", "b"], [], tmp_path / "deep" / "er" / "empty.png")
+    assert (tmp_path / "deep" / "er" / "empty.png").exists()
+
+
+def test_refusals(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"\(2, 2\) do not fit 1 target and 2 source"):
+        draw_attention(np.zeros((2, 2)), ["a", "b"], ["c"], tmp_path / "a.png")
+    with pytest.raises(UserError, match=r"a\.jpg: .*\.png or \.svg"):
+        draw_attention(np.zeros((1, 1)), ["a"], ["c"], tmp_path / "a.jpg")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DiskError, match="cannot be written"):
+        draw_attention(np.zeros((1, 1)), ["a"], ["c"], tmp_path / "file" / "a.png")
+
+
+def test_a_letter_no_font_has_is_written_as_its_number() -> None:
+    font = choose_font(["a", "\U00013000"])  # an Egyptian hieroglyph
+    assert font.writable("a") == "a"
+    assert font.writable("\U00013000") in ("\U00013000", "U+13000")  # a machine may have a font for it
+    assert font.writable("\x02") in ("␂", "U+0002")
+    assert font.writable("x" * 50) == "x" * 23 + "…"
+
+
+def test_nothing_in_a_label_acts() -> None:
+    assert visible("a b\n\x1b\x7f\u202e\u2028\x85") == "a␣b␊␛␡U+202EU+2028U+0085"
+    assert visible("a b\n", keep=" \n") == "a b\n"
+    assert visible("👩‍👧") == "👩‍👧"
+    assert metric_label("per") == "phoneme error rate (%)"
+    assert metric_label("my_own") == "my own"
