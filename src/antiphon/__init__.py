@@ -1,3 +1,51 @@
-"""Antiphon learns to turn one sequence into another."""
+"""Antiphon learns to turn one sequence into another.
 
+>>> import antiphon
+>>> run = antiphon.train("reverse")                            # doctest: +SKIP
+>>> antiphon.load(run).generate("a b c", beam=4).text           # doctest: +SKIP
+'c b a'
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from antiphon.api import check, evaluate, explain, load, train
+    from antiphon.decoding.generation import Generation
+    from antiphon.decoding.generator import Generator
+    from antiphon.errors import AntiphonError, UserError
+
+__all__ = [
+    "AntiphonError",
+    "Generation",
+    "Generator",
+    "UserError",
+    "__version__",
+    "check",
+    "evaluate",
+    "explain",
+    "load",
+    "train",
+]
 __version__ = "0.1.0"
+
+_HOMES = {
+    "AntiphonError": "antiphon.errors",
+    "Generation": "antiphon.decoding.generation",
+    "Generator": "antiphon.decoding.generator",
+    "UserError": "antiphon.errors",
+}
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - any public name
+    """Public names are imported when first used: `antiphon --help` needs none of them."""
+    if name not in __all__:
+        raise AttributeError(f"module 'antiphon' has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(_HOMES.get(name, "antiphon.api")), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

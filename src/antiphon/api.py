@@ -47,7 +47,7 @@ def read_examples(generator: Generator, files: str | list[str]) -> tuple[list[Ex
     dropped = Dropped()
     examples = group(read_pairs(files, generator.config.data, dropped))
     if not examples:
-        raise DataError(f"{files}: not one line can be used; {dropped.total} dropped: {dict(dropped.counts)}")
+        raise DataError(f"{files}: not one line can be used; {dropped.total} dropped: {dict(dropped.reasons)}")
     return examples, dropped
 
 

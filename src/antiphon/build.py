@@ -32,9 +32,7 @@ def build_model(config: ModelConfig, *, source_tokens: int, target_tokens: int) 
     """A model with fresh weights."""
     encoder = _encoder(config.encoder)
     return MODELS[config.kind](
-        source=SourceEmbedding(
-            tokens=source_tokens, size=config.encoder.embedding, dropout=config.encoder.dropout
-        ),
+        source=SourceEmbedding(tokens=source_tokens, size=config.encoder.embedding, dropout=config.encoder.dropout),
         encoder=encoder,
         decoder=_decoder(config, memory=encoder.size, tokens=target_tokens),
     )
@@ -79,10 +77,11 @@ def _decoder(config: ModelConfig, *, memory: int, tokens: int) -> Decoder:
 
 def _stack(config: BahdanauConfig | LuongConfig, *, context: int) -> RecurrentStack:
     """What enters a step beside the word: the context (Bahdanau), the last output (input feeding), or nothing."""
+    beside = 0
     if isinstance(config, BahdanauConfig):
         beside = context
-    else:
-        beside = config.size if config.input_feeding else 0
+    elif config.input_feeding:
+        beside = config.size
     return RecurrentStack(
         cell=config.cell,
         inputs=config.embedding + beside,

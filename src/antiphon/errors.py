@@ -1,15 +1,15 @@
 """The exceptions, drawn as a tree.
 
-    AntiphonError
-    ├── UserError             what the user can mend: exit code 2, never a traceback
-    │   ├── ConfigError       a key, a value, a combination
-    │   ├── DataError         a file of examples
-    │   ├── ModelFolderError  a model folder with a file missing, damaged or foreign
-    │   ├── RunError          a run folder that belongs to another run
-    │   ├── DivergedError     the loss is no longer a number
-    │   ├── DiskError         no space, no permission
-    │   └── MissingExtraError an optional package is not installed
-    └── Interrupted           Ctrl-C (130) or SIGTERM (143), after saving
+AntiphonError
+├── UserError             what the user can mend: exit code 2, never a traceback
+│   ├── ConfigError       a key, a value, a combination
+│   ├── DataError         a file of examples
+│   ├── ModelFolderError  a model folder with a file missing, damaged or foreign
+│   ├── RunError          a run folder that belongs to another run
+│   ├── DivergedError     the loss is no longer a number
+│   ├── DiskError         no space, no permission
+│   └── MissingExtraError an optional package is not installed
+└── Interrupted           Ctrl-C (130) or SIGTERM (143), after saving
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class MissingExtraError(UserError):
     """An optional package is not installed; the sentence says which."""
 
 
-class Interrupted(AntiphonError):
+class Interrupted(AntiphonError):  # noqa: N818 - not an error
     """The user or the system asked to stop; everything is saved."""
 
     def __init__(self, exit_code: int, sentence: str) -> None:

@@ -2,29 +2,44 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from antiphon.errors import DiskError
 
-__all__ = ["disk_errors", "publish_folder", "sha256", "sync", "to_json", "write_bytes", "write_text"]
+__all__ = ["discard", "disk_errors", "publish", "sha256", "sync", "to_json", "write_bytes", "write_text"]
+
+TEMPORARY = ".making-"
+STALE_SECONDS = 24 * 3600
+REMEDIES = {
+    errno.ENOSPC: "free some space",
+    errno.EDQUOT: "free some space or raise your quota",
+    errno.EACCES: "give yourself the right to write there",
+    errno.EPERM: "give yourself the right to write there",
+    errno.EROFS: "the disk is read-only",
+    errno.ENOTDIR: "a part of this path is a file",
+    errno.EEXIST: "a part of this path is a file",
+}
 
 
 @contextmanager
-def disk_errors(path: Path) -> Iterator[None]:
+def disk_errors(path: Path, otherwise: str = "choose another folder") -> Iterator[None]:
     """What the disk refuses becomes a sentence."""
     try:
         yield
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise DiskError(f"{path}: cannot be written ({reason}); free some space or choose another folder") from error
+        remedy = REMEDIES.get(error.errno or 0, "check the disk")
+        fact = f"{path}: cannot be written ({error.strerror or error})"
+        raise DiskError(f"{fact}; {remedy}, or {otherwise}") from error
 
 
 def sync(path: Path) -> None:
@@ -55,28 +70,59 @@ def write_text(path: Path, text: str) -> None:
     write_bytes(path, text.encode("utf-8"))
 
 
-def to_json(value: Any) -> str:
+def to_json(value: dict[str, Any]) -> str:
     """JSON for people: indented, in the order given, real characters."""
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
-def publish_folder(path: Path, fill: Callable[[Path], None]) -> None:
-    """Fills a temporary folder beside `path`, syncs it and renames it into place, replacing what was there."""
-    with disk_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent))
+@contextmanager
+def publish(folder: Path, *, replace: bool = False, otherwise: str = "choose another folder") -> Iterator[Path]:
+    """A temporary folder to fill; when the block ends well it becomes `folder`, whole or not at all.
+
+    Without `replace`, a folder that another process made in the meantime stays and ours is thrown away.
+    """
+    with disk_errors(folder, otherwise):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        _remove_stale(folder.parent)
+        temporary = Path(tempfile.mkdtemp(prefix=TEMPORARY, dir=folder.parent))
         try:
             temporary.chmod(0o755)
-            fill(temporary)
-            for file in temporary.iterdir():
-                sync(file)
-            sync(temporary)
-            if path.exists():
-                shutil.rmtree(path)
-            temporary.rename(path)
-            sync(path.parent)
+            yield temporary
+            for path in [*temporary.rglob("*"), temporary]:
+                sync(path)
+            if replace and folder.exists():
+                discard(folder)
+            _rename(temporary, folder)
+            sync(folder.parent)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
+
+
+def discard(folder: Path) -> None:
+    """Throws a folder away; at no moment is half of it there under its name."""
+    with disk_errors(folder):
+        grave = Path(tempfile.mkdtemp(prefix=TEMPORARY, dir=folder.parent))
+        folder.rename(grave / folder.name)
+        shutil.rmtree(grave, ignore_errors=True)
+
+
+def _rename(temporary: Path, folder: Path) -> None:
+    try:
+        temporary.rename(folder)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+
+
+def _remove_stale(parent: Path) -> None:
+    """Throws away what a killed process left behind long ago."""
+    for path in parent.glob(f"{TEMPORARY}*"):
+        try:
+            old = time.time() - path.stat().st_mtime > STALE_SECONDS
+        except OSError:
+            continue  # another process has just removed it
+        if old:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def sha256(path: Path) -> str:

@@ -76,10 +76,16 @@ def test_everything_at_once(tmp_path: Path) -> None:
         ),
         ("data: {train: a}\ntraining: 3\n", "training: expected a section of keys, got 3"),
         ("data: {train: a}\nmodel: {decoder: 3}\n", "model.decoder: expected a section of keys, got 3"),
-        ("data: {train: a}\nmodel: {decoder: {kind: 3}}\n", "model.decoder.kind: expected one of bahdanau, luong, got 3"),
+        (
+            "data: {train: a}\nmodel: {decoder: {kind: 3}}\n",
+            "model.decoder.kind: expected one of bahdanau, luong, got 3",
+        ),
         ("data: {train: [a]}\n", "data.train: expected text or a list of 2 (each text), got [a]"),
         ("data: {train: a, header: yes}\n", "data.header: expected true or false or null, got 'yes'"),
-        ("data: {train: a}\ntraining: {seed: true}\n", "training.seed: expected a whole number of at least 0, got true"),
+        (
+            "data: {train: a}\ntraining: {seed: true}\n",
+            "training.seed: expected a whole number of at least 0, got true",
+        ),
         ("data: {train: a}\ntraining: {seed: 1.5}\n", "training.seed: expected a whole number of at least 0, got 1.5"),
         (
             "data: {train: a}\nmodel: {decoder: {kind: bahdanau, input_feeding: true}}\n",
@@ -128,7 +134,10 @@ def test_a_double_key_does_not_hide_other_faults(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("override", "expected"),
     [
-        ("training.epochs", "'training.epochs': not of the form section.key=value; write for example training.epochs=5"),
+        (
+            "training.epochs",
+            "'training.epochs': not of the form section.key=value; write for example training.epochs=5",
+        ),
         ("=3", "'=3': not of the form section.key=value; write for example training.epochs=5"),
         ("training..epochs=3", "'training..epochs=3': not of the form section.key=value"),
         ("training.epoch=3", "training.epoch: 'training' has no such key; did you mean 'epochs'?"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antiphon.config.read import read_config, recipe_names
@@ -25,16 +25,16 @@ def test_every_recipe_reads_back_equal(name: str, tmp_path: Path) -> None:
     assert read_config(path) == config
 
 
+@settings(max_examples=40, deadline=None)
 @given(TEXT, TEXT, TEXT)
 def test_any_path_and_any_column_name_reads_back_equal(train: str, source: str, target: str) -> None:
-    data = DataConfig(
-        train=[train, train], source=TextConfig(column=source), target=TextConfig(column=[target, 3])
-    )
+    data = DataConfig(train=[train, train], source=TextConfig(column=source), target=TextConfig(column=[target, 3]))
     text = explained_yaml(Config(data=data))
     assert Config.model_validate(parse_yaml(text, "")[0]).data == data
     assert Config.model_validate(yaml.safe_load(text)).data == data
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.floats(min_value=1e-300, max_value=1e300))
 def test_any_learning_rate_reads_back_equal(rate: float) -> None:
     config = Config(data=DataConfig(train="a"), training=TrainingConfig(learning_rate=rate))

@@ -108,11 +108,15 @@ def test_dropped_counts_all_and_lists_some() -> None:
     assert dropped.total == 50
     assert len(dropped.places) == LISTED
     assert dropped.facts()["reasons"] == {"empty source": 25, "empty line": 25}
-    assert json.loads(json.dumps(dropped.facts()))["places"][0] == {"file": "a.tsv", "line": 0, "reason": "empty source"}
+    assert json.loads(json.dumps(dropped.facts()))["places"][0] == {
+        "file": "a.tsv",
+        "line": 0,
+        "reason": "empty source",
+    }
 
 
 def test_a_list_of_source_columns_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tsv", "a\tb\n")
     assert read(path, config([0], 1))[0] == [("a", "b", 1)]
-    with pytest.raises(DataError, match="data.source.column: 2 columns"):
+    with pytest.raises(DataError, match=r"data\.source\.column: 2 columns"):
         read(path, config([0, 1], 1))

@@ -11,7 +11,8 @@ from matplotlib.image import imread
 from antiphon.errors import DiskError, UserError
 from antiphon.pictures.attention import draw_attention
 from antiphon.pictures.canvas import choose_font
-from antiphon.pictures.labels import metric_label, visible
+from antiphon.pictures.labels import metric_label
+from antiphon.visible import visible
 
 ODD = ["你", "مرحبا", "$x$", "e\u0301", "\n", " ", "\u202eabc", "", "👩‍👩‍👧", "\ud800", "w" * 200]
 

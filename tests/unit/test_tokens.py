@@ -132,7 +132,9 @@ def test_min_count_has_effect(kind: str) -> None:
 
 def test_min_count_keeps_rare_merges_out_of_bpe() -> None:
     texts = [*TEXTS, "xylophone"]
-    assert len(trained("bpe", texts, 1000, 2).encode("xylophone")) > len(trained("bpe", texts, 1000, 1).encode("xylophone"))
+    assert len(trained("bpe", texts, 1000, 2).encode("xylophone")) > len(
+        trained("bpe", texts, 1000, 1).encode("xylophone")
+    )
 
 
 def test_most_frequent_come_first_and_ties_by_symbol() -> None:

@@ -14,6 +14,9 @@ def demo(
     out: Annotated[Path, typer.Option(metavar="RUN", help="The run folder.")] = Path("runs/demo"),
 ) -> None:
     """Learn pronunciation in about a minute, and see it work."""
-    from antiphon.training.demo import run_demo
+    from rich.console import Console
 
-    run_demo(out)
+    from antiphon.training.demo import run_demo
+    from antiphon.training.display import open_display
+
+    run_demo(out, open_display(), Console(highlight=False))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from antiphon.cli.output import put_line, say, visible
+from antiphon.cli.output import put_line, say
 
 if TYPE_CHECKING:
     from antiphon.decoding.generation import Generation
@@ -51,5 +51,4 @@ def draw(answer: Generation) -> None:
         return
     screen = sys.stdout.isatty()
     width = shutil.get_terminal_size((100, 24)).columns
-    source, target = ([visible(token) for token in tokens] for tokens in (answer.source_tokens, answer.tokens))
-    print(attention_text(answer.weights, source, target, width, colour=screen))
+    print(attention_text(answer.weights, answer.source_tokens, answer.tokens, width, colour=screen))

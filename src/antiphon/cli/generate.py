@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -43,21 +44,39 @@ def generate(
         raise UserError("--weights: only JSON can hold them; add --json")
     generator = api.load(run)
     size = 1 if file in (None, "-") and sys.stdin.isatty() else batch_size or generator.config.decoding.batch_size
-    number = flagged = 0
+    seen = Seen()
     for batch in in_batches(input_lines(file), size):
-        answers = generator.generate(
+        for answer in generator.generate(
             batch, beam=beam, n_best=n_best, max_length=max_length, length_penalty=length_penalty,
             batch_size=size, prefix=prefix, weights=weights,
-        )  # fmt: skip
-        for answer in answers:
-            number += 1
-            put_answer(answer, number, n_best, as_json)
-            flagged += bool(answer.flags)
-            if answer.flags and flagged <= LISTED and not as_json:
-                say(f"line {number}: {'; '.join(answer.flags)}")
+        ):  # fmt: skip
+            seen.add(answer, listed=not as_json)
+            put_answer(answer, seen.lines, n_best, as_json)
         sys.stdout.flush()
-    if flagged > LISTED or (flagged and as_json):
-        say(f"{flagged} of {number} lines are flagged; --json shows all flags")
+    seen.close()
+
+
+@dataclass
+class Seen:
+    """How many lines were answered, and how many answers have a flag: nothing is lost in silence."""
+
+    lines: int = 0
+    flagged: int = 0
+    unlisted: int = 0
+
+    def add(self, answer: Generation, listed: bool) -> None:
+        """Count an answer, and say its flags if few were said so far."""
+        self.lines += 1
+        self.flagged += bool(answer.flags)
+        if answer.flags and listed and self.flagged <= LISTED:
+            say(f"line {self.lines}: {'; '.join(answer.flags)}")
+        elif answer.flags:
+            self.unlisted += 1
+
+    def close(self) -> None:
+        """Say how many flags were not said."""
+        if self.unlisted:
+            say(f"{self.flagged} of {self.lines} lines are flagged; --json shows all flags")
 
 
 def put_answer(answer: Generation, number: int, n_best: int, as_json: bool) -> None:

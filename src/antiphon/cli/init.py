@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from antiphon.cli.output import say
+from antiphon.visible import visible
 
 __all__ = ["init"]
 
@@ -33,7 +35,7 @@ def init(
     guess = guess_config(data)
     for reason in guess.reasons:
         say(reason)
-    text = f"# Written by: antiphon init {' '.join(data)}\n\n{explained_yaml(guess.config)}"
+    text = f"# Written by: antiphon init {visible(shlex.join(data), keep=' ')}\n\n{explained_yaml(guess.config)}"
     if str(out) == "-":
         print(text, end="")
         return

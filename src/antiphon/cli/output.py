@@ -8,14 +8,11 @@ import re
 import sys
 from typing import Any
 
-__all__ = ["one_line", "put_json", "put_line", "say", "visible"]
+from antiphon.visible import visible
+
+__all__ = ["one_line", "put_json", "put_line", "say"]
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")  # C0, DEL and C1: every escape sequence begins with one
-
-
-def visible(text: str) -> str:
-    """Control characters written out, as in \\x1b, so that text cannot move the cursor or change colours."""
-    return CONTROL.sub(lambda found: found.group().encode("unicode_escape").decode(), text)
 
 
 def one_line(text: str) -> str:
@@ -26,7 +23,7 @@ def one_line(text: str) -> str:
 def put_line(*fields: str) -> None:
     """One line of data, fields separated by tabs; on a terminal control characters are made visible."""
     shown = [one_line(field) for field in fields]
-    sys.stdout.write("\t".join(visible(field) if sys.stdout.isatty() else field for field in shown) + "\n")
+    sys.stdout.write("\t".join(visible(field, keep=" \t") if sys.stdout.isatty() else field for field in shown) + "\n")
 
 
 def put_json(value: dict[str, Any]) -> None:
@@ -47,5 +44,5 @@ def finite(value: Any) -> Any:  # noqa: ANN401 (any JSON)
 def say(text: str) -> None:
     """One or more lines of talk."""
     for line in text.split("\n"):
-        sys.stderr.write(f"antiphon: {visible(line)}\n")
+        sys.stderr.write(f"antiphon: {visible(line, keep=' ')}\n")
     sys.stderr.flush()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -37,19 +36,14 @@ def score(
     from antiphon.errors import DataError
     from antiphon.sources.pairs import Dropped, read_pairs
 
-    files = pair_files(pairs)
+    files, dropped, count = pair_files(pairs), Dropped(), 0
     generator = api.load(run)
-    dropped = Dropped()
-    rows: Iterator[tuple[str, str]] = (
-        (pair.source, pair.target) for pair in read_pairs(files, generator.config.data, dropped)
-    )
-    size = batch_size or generator.config.decoding.batch_size
-    count = 0
-    while chunk := list(islice(rows, CHUNK)):
-        count += len(chunk)
-        for scored in generator.score(chunk, batch_size=size):
+    rows = read_pairs(files, generator.config.data, dropped)
+    while chunk := [(pair.source, pair.target) for pair in islice(rows, CHUNK)]:
+        for scored in generator.score(chunk, batch_size=batch_size):
             put_scored(scored, as_json)
         sys.stdout.flush()
+        count += len(chunk)
     say_dropped(dropped.facts())
     if not count:
         raise DataError(f"{', '.join(pairs)}: not one line can be used; put source TAB target on each line")

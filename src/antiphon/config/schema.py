@@ -146,9 +146,11 @@ class TrainingConfig(Section):
     plateau_patience: Positive = Field(2, description="plateau only: after so many evaluations without a better metric")
     clip: Annotated[float, Field(gt=0.0)] | None = Field(1.0, description="longest gradient (2-norm); null: no limit")
     label_smoothing: Share = Field(0.0, description="probability spread evenly over all tokens in the loss")
-    metric: Metric = Field("loss", description="what the best weights are chosen by, on dev: loss, exact_match, per, ...")
+    metric: Metric = Field("loss", description="chooses the best weights, on dev: loss, exact_match, per, bleu, ...")
     evaluate_every: Positive | None = Field(None, description="updates between evaluations; null: after each epoch")
-    checkpoint_every: Positive | None = Field(None, description="updates between checkpoints; null: at evaluations only")
+    checkpoint_every: Positive | None = Field(
+        None, description="updates between checkpoints; null: only at evaluations"
+    )
     patience: Positive | None = Field(None, description="stop after so many evaluations without a better metric")
     dev_examples: Positive = Field(500, description="dev examples to decode at each evaluation (the loss takes all)")
     keep: Positive = Field(2, description="checkpoints to keep beside the best")
@@ -173,7 +175,7 @@ class EvaluationConfig(Section):
     """What `antiphon evaluate` reports."""
 
     metrics: Annotated[list[Metric], Field(min_length=1)] = Field(
-        default_factory=lambda: ["exact_match", "token_accuracy", "cer"],
+        default=["exact_match", "token_accuracy", "cer"],
         description="any of loss, perplexity, exact_match, token_accuracy, cer, wer, per, bleu, chrf, ter, rouge_l",
     )
 

@@ -11,7 +11,7 @@ from antiphon.config.yamltext import write_value
 
 __all__ = ["config_diff", "explained_yaml"]
 
-WIDEST = 44  # comments start here at the latest; a longer value pushes only its own comment
+WIDEST = 50  # comments start here at the latest; a longer value pushes only its own comment
 
 
 def explained_yaml(config: Config) -> str:
@@ -39,7 +39,8 @@ def rows_of(section: BaseModel, indent: str) -> list[tuple[str, str]]:
 def config_diff(old: Config, new: Config) -> list[str]:
     """`training.learning_rate: 0.001 in the run, 0.002 now`, for every key that differs."""
     before, after = flat(old.model_dump()), flat(new.model_dump())
-    keys = [*before, *(key for key in after if key not in before)]
+    sections = list(Config.model_fields)
+    keys = sorted({**before, **after}, key=lambda key: sections.index(key.split(".")[0]))
     return [
         f"{key}: {before.get(key, 'not there')} in the run, {after.get(key, 'not there')} now"
         for key in keys

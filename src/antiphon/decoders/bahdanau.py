@@ -20,7 +20,13 @@ class BahdanauDecoder(Decoder):
     """c_i = Σ_j α_ij h_j with α from s_{i-1};  s_i = g(s_{i-1}, [y_{i-1}; c_i]);  o_i = tanh(W [s_i; c_i; y_{i-1}])"""
 
     def __init__(
-        self, *, embedding: TokenEmbedding, stack: RecurrentStack, context: AttentionContext, bridge: Bridge, dropout: float
+        self,
+        *,
+        embedding: TokenEmbedding,
+        stack: RecurrentStack,
+        context: AttentionContext,
+        bridge: Bridge,
+        dropout: float,
     ) -> None:
         super().__init__()
         self.embedding = embedding
@@ -34,7 +40,9 @@ class BahdanauDecoder(Decoder):
 
     def start(self, memory: Memory) -> RecurrentState:
         layers = self.bridge(memory)
-        return RecurrentState(layers, attended=layers[0].new_empty(layers[0].size(0), 0), source=self.context.prepare(memory))
+        return RecurrentState(
+            layers, attended=layers[0].new_empty(layers[0].size(0), 0), source=self.context.prepare(memory)
+        )
 
     def forward(self, tokens: Tensor, state: RecurrentState) -> Step:
         words = self.embedding(tokens)  # [R, T, E]

@@ -20,14 +20,13 @@ class Bridge(nn.Module):
 
     def __init__(self, *, memory: int, size: int, layers: int, parts: int) -> None:
         super().__init__()
-        self.dense = nn.ModuleList(
-            nn.ModuleList(nn.Linear(memory, size) for _ in range(layers)) for _ in range(parts)
-        )
+        self.dense = nn.ModuleList(nn.ModuleList(nn.Linear(memory, size) for _ in range(layers)) for _ in range(parts))
 
     def forward(self, memory: Memory) -> tuple[Tensor, ...]:
         """A tensor [B, L, D] for each part of the decoder's state."""
-        top = memory.final.size(1) - 1
-        return tuple(
-            torch.stack([torch.tanh(dense(memory.final[:, min(i, top)])) for i, dense in enumerate(part)], dim=1)  # type: ignore[arg-type]
-            for part in self.dense
-        )
+        return tuple(self._first(part, memory.final) for part in self.dense if isinstance(part, nn.ModuleList))
+
+    @staticmethod
+    def _first(layers: nn.ModuleList, final: Tensor) -> Tensor:
+        top = final.size(1) - 1
+        return torch.stack([torch.tanh(dense(final[:, min(i, top)])) for i, dense in enumerate(layers)], dim=1)

@@ -11,8 +11,6 @@ from antiphon.encoders.rnn import NETWORKS, Kind, initialise_recurrent
 
 __all__ = ["RecurrentStack"]
 
-CELLS = {"rnn": torch.rnn_tanh_cell, "gru": torch.gru_cell, "lstm": torch.lstm_cell}
-
 
 class RecurrentStack(nn.Module):
     """s_t = g(s_{t-1}, x_t) in each layer.
@@ -54,7 +52,9 @@ class RecurrentStack(nn.Module):
         return inputs, tuple(torch.stack(part, dim=1) for part in zip(*layers, strict=True))
 
     def _cell(self, number: int, inputs: Tensor, parts: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        weights = [getattr(self.network, f"{name}_l{number}") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
+        names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+        w_ih, w_hh, b_ih, b_hh = (getattr(self.network, f"{name}_l{number}") for name in names)
         if self.cell == "lstm":
-            return tuple(torch.lstm_cell(inputs, list(parts), *weights))
-        return (CELLS[self.cell](inputs, parts[0], *weights),)
+            return tuple(torch.lstm_cell(inputs, list(parts), w_ih, w_hh, b_ih, b_hh))
+        cell = torch.gru_cell if self.cell == "gru" else torch.rnn_tanh_cell
+        return (cell(inputs, parts[0], w_ih, w_hh, b_ih, b_hh),)

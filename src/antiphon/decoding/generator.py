@@ -137,9 +137,7 @@ class Generator:
                 )
         return [results[row] for row in range(len(pairs))]
 
-    def _search(
-        self, beam: int | None, n_best: int, max_length: int | None, length_penalty: float | None
-    ) -> _Search:
+    def _search(self, beam: int | None, n_best: int, max_length: int | None, length_penalty: float | None) -> _Search:
         chosen = self.config.decoding
         search = _Search(
             beam=chosen.beam if beam is None else beam,
@@ -249,9 +247,7 @@ class Generator:
         inputs = Sequence.of_ids([[SOS, *target[:-1]] for target in targets], PAD)
         step = self.model(source_batch(sources), inputs.values)
         log_probs = torch.log_softmax(step.logits, dim=-1).gather(2, outputs.values.unsqueeze(2)).squeeze(2)
-        return [
-            (log_probs[row, : len(target)], step.weights[row, : len(target)]) for row, target in enumerate(targets)
-        ]
+        return [(log_probs[row, : len(target)], step.weights[row, : len(target)]) for row, target in enumerate(targets)]
 
     def _generation(self, source: _Source, hypotheses: list[Hypothesis]) -> Generation:
         alternatives = [

@@ -50,18 +50,30 @@ class Direction(nn.Module):
         return states, final
 
 
-class RecurrentEncoder(nn.Module):
-    """Stacked recurrent layers; with both directions each layer's states are [left; right]."""
+class RecurrentLayer(nn.Module):
+    """One direction, or both with their states concatenated: [left; right]"""
 
-    def __init__(
-        self, *, kind: Kind, inputs: int, size: int, layers: int, bidirectional: bool, dropout: float
-    ) -> None:
+    def __init__(self, *, kind: Kind, inputs: int, size: int, bidirectional: bool) -> None:
+        super().__init__()
+        self.directions = nn.ModuleList(
+            Direction(kind=kind, inputs=inputs, size=size, backward=backward)
+            for backward in ((False, True) if bidirectional else (False,))
+        )
+
+    def forward(self, values: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        read = [direction(values, lengths) for direction in self.directions]
+        return torch.cat([states for states, _ in read], dim=-1), torch.cat([final for _, final in read], dim=-1)
+
+
+class RecurrentEncoder(nn.Module):
+    """Recurrent layers stacked on one another, with dropout between them."""
+
+    def __init__(self, *, kind: Kind, inputs: int, size: int, layers: int, bidirectional: bool, dropout: float) -> None:
         super().__init__()
         directions = 2 if bidirectional else 1
         self.layers = nn.ModuleList(
-            nn.ModuleList(
-                Direction(kind=kind, inputs=inputs if layer == 0 else size * directions, size=size, backward=backward)
-                for backward in (False, True)[:directions]
+            RecurrentLayer(
+                kind=kind, inputs=inputs if layer == 0 else size * directions, size=size, bidirectional=bidirectional
             )
             for layer in range(layers)
         )
@@ -73,9 +85,8 @@ class RecurrentEncoder(nn.Module):
         for number, layer in enumerate(self.layers):
             if number > 0:
                 values = self.dropout(values)
-            read = [direction(values, lengths) for direction in layer]  # type: ignore[operator, attr-defined, union-attr]
-            values = torch.cat([states for states, _ in read], dim=-1)  # [B, S, H * directions]
-            finals.append(torch.cat([final for _, final in read], dim=-1))
+            values, final = layer(values, lengths)  # [B, S, H * directions], [B, H * directions]
+            finals.append(final)
         return Memory(states=values, mask=source.mask, final=torch.stack(finals, dim=1))
 
 

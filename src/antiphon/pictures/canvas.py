@@ -16,7 +16,7 @@ from matplotlib.ft2font import FT2Font
 
 from antiphon.errors import UserError
 from antiphon.files import disk_errors, write_bytes
-from antiphon.pictures.labels import visible
+from antiphon.visible import visible
 
 __all__ = ["Font", "choose_font", "save_figure"]
 

@@ -11,7 +11,7 @@ import regex
 from numpy.typing import NDArray
 from rich.cells import cell_len, set_cell_size
 
-from antiphon.pictures.labels import visible
+from antiphon.visible import visible
 
 __all__ = ["attention_text"]
 

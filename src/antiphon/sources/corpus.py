@@ -14,7 +14,8 @@ from typing import Any
 
 from antiphon.config.schema import DataConfig
 from antiphon.errors import DataError, ModelFolderError
-from antiphon.sources.cache import cache_folder, discard, publish
+from antiphon.files import discard
+from antiphon.sources.cache import cache_folder, publish_in_cache
 from antiphon.sources.lines import open_bytes
 from antiphon.sources.pairs import Example, file_paths
 from antiphon.sources.preparing import build_entry
@@ -46,10 +47,10 @@ def prepare(data: DataConfig, say: Callable[[str], None]) -> Prepared:
     if entry.exists():
         try:
             return _load(entry, data)
-        except (OSError, ValueError, KeyError, TypeError, IndexError, ModelFolderError):
+        except (OSError, EOFError, ValueError, KeyError, TypeError, IndexError, ModelFolderError):
             say(f"{entry}: the cached data is damaged; it is prepared again")
             discard(entry)
-    with publish(entry) as folder:
+    with publish_in_cache(entry) as folder:
         build_entry(data, hashes, folder, say)
     return _load(entry, data)
 

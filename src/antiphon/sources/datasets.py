@@ -15,7 +15,7 @@ from importlib import metadata
 from pathlib import Path
 
 from antiphon.errors import DataError, MissingExtraError
-from antiphon.sources.cache import cache_folder, publish
+from antiphon.sources.cache import cache_folder, publish_in_cache
 
 __all__ = ["NAMES", "SPLITS", "resolve"]
 
@@ -50,7 +50,7 @@ def resolve(name: str) -> Path:
     path = folder / f"{split}.tsv"
     if not path.exists():
         splits = _cmudict() if task == "cmudict" else _letters(task)
-        with publish(folder) as temporary:
+        with publish_in_cache(folder) as temporary:
             for part, lines in splits.items():
                 text = "".join(f"{line}\n" for line in lines)
                 (temporary / f"{part}.tsv").write_text(text, encoding="utf-8", newline="\n")

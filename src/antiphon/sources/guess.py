@@ -200,13 +200,19 @@ def data_section(
     for name, text, side in zip(("source", "target"), sides, (source, target), strict=True):
         words = "longer ones are left out; " if side.longest > text.max_length else ""
         reasons.append(f"data.{name}.max_length {text.max_length}: {words}the longest seen has {side.longest} tokens")
+    share = held_out(data, total, reasons)
+    changes = {"source": sides[0], "target": sides[1], "shared_vocabulary": shared, "hold_out": share}
+    return data.model_copy(update=changes)
+
+
+def held_out(data: DataConfig, total: int, reasons: list[str]) -> float:
+    """The share of the sources that becomes dev: about a thousand pairs."""
     share = between(0.01, round(1000 / total, 2), 0.1)
     if data.dev is None:
         reasons.append(f"data.dev null: no file beside it is called dev, so {share:.0%} of the sources are held out")
     else:
         reasons.append(f"data.dev {write_value(data.dev)}: it stands beside the training data")
-    changes = {"source": sides[0], "target": sides[1], "shared_vocabulary": shared, "hold_out": share}
-    return data.model_copy(update=changes)
+    return share
 
 
 def vocabulary(tokens: str, total: int) -> int:

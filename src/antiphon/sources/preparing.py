@@ -48,7 +48,7 @@ class HoldOut:
                 f"{_label(data.train)}: one source only, so none can be held out; set data.dev or add examples"
             )
         count = min(max(1, round(data.hold_out * len(different))), MOST_HELD_OUT)
-        return cls(int(different[count - 1]) if len(different) else None)
+        return cls(int(different[count - 1]))
 
     def holds(self, source: str) -> bool:
         """Whether a source belongs to dev."""
@@ -66,6 +66,7 @@ class Counts:
 
 def build_entry(data: DataConfig, hashes: dict[str, str], folder: Path, say: Callable[[str], None]) -> None:
     """Fill `folder` with everything `prepare` needs. `hashes` are the SHA-256 of the files by name."""
+    _require_pairs(data)
     dropped = Dropped()
     dev = group(read_pairs(data.dev, data, dropped)) if data.dev is not None else []
     held = HoldOut.choose(data)
@@ -78,7 +79,10 @@ def build_entry(data: DataConfig, hashes: dict[str, str], folder: Path, say: Cal
         sources.finish()
         targets.finish()
     dev = dev or group(counts.held_out)
-    _require(data, counts.pairs, dev, dropped)
+    if not counts.pairs:
+        raise _nothing(data.train, "nothing left to learn from", dropped)
+    if not dev:
+        raise _nothing(data.dev or data.train, "no usable dev examples", dropped)
     source.save(folder / "source.json")
     target.save(folder / "target.json")
     facts = {
@@ -86,9 +90,7 @@ def build_entry(data: DataConfig, hashes: dict[str, str], folder: Path, say: Cal
         "pairs": counts.pairs,
         "lengths": lengths,
         "vocabulary": {"source": source.size, "target": target.size, "shared": data.shared_vocabulary},
-        "dev": {"sources": len(dev), "references": _references(dev), "held_out": data.dev is None},
-        "dev_overlap": len(counts.overlap),
-        "dev_unknown": _dev_unknown(dev, source, target),
+        **_dev_facts(data, dev, counts, source, target),
         "dropped": dropped.facts(),
     }
     facts["warnings"] = _warnings(facts)
@@ -151,16 +153,18 @@ def _short_enough(data: DataConfig, pair: Pair, source: list[int], target: list[
     return True
 
 
-def _require(data: DataConfig, pairs: int, dev: list[Example], dropped: Dropped) -> None:
-    """Something to learn from and something to measure by."""
+def _require_pairs(data: DataConfig) -> None:
+    """At least one usable pair, before anything is learnt from them."""
+    dropped = Dropped()
+    if next(read_pairs(data.train, data, dropped), None) is None:
+        raise _nothing(data.train, "nothing to learn from", dropped)
+
+
+def _nothing(files: str | list[str], fact: str, dropped: Dropped) -> DataError:
+    """No examples, and the reasons why each was dropped."""
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in dropped.reasons.most_common())
-    if not pairs:
-        raise DataError(
-            f"{_label(data.train)}: nothing left to learn from ({reasons or 'no examples'}); "
-            "check data.source.column, data.target.column and max_length"
-        )
-    if not dev:
-        raise DataError(f"{_label(data.dev or data.train)}: no usable dev examples ({reasons}); check the columns")
+    remedy = "check data.source and data.target (column, max_length)"
+    return DataError(f"{_label(files)}: {fact} ({reasons or 'only a header'}); {remedy}")
 
 
 def _files(
@@ -174,6 +178,16 @@ def _files(
         for part, files in parts
         for name in ([files] if isinstance(files, str) else files)
     ]
+
+
+def _dev_facts(
+    data: DataConfig, dev: list[Example], counts: Counts, source: Tokenizer, target: Tokenizer
+) -> dict[str, Any]:
+    return {
+        "dev": {"sources": len(dev), "references": _references(dev), "held_out": data.dev is None},
+        "dev_overlap": len(counts.overlap),
+        "dev_unknown": _dev_unknown(dev, source, target),
+    }
 
 
 def _dev_unknown(dev: list[Example], source: Tokenizer, target: Tokenizer) -> dict[str, dict[str, Any]]:

@@ -9,9 +9,10 @@ from pathlib import Path
 import yaml
 
 from antiphon.files import write_text
-from antiphon.pictures.labels import metric_label, visible
+from antiphon.pictures.labels import metric_label
 from antiphon.training.markup import number
 from antiphon.training.record import Record, read_record
+from antiphon.visible import visible
 
 __all__ = ["write_card"]
 

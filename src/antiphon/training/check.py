@@ -48,7 +48,7 @@ def _unreadable(data: DataConfig) -> list[str]:
         try:
             dropped = Dropped()
             if not any(True for _ in read_pairs(files, data, dropped)):
-                raise DataError(f"{files}: not one line can be used; dropped: {dict(dropped.counts)}")
+                raise DataError(f"{files}: not one line can be used; dropped: {dict(dropped.reasons)}")
         except UserError as error:
             problems += error.problems
     return problems
@@ -61,7 +61,7 @@ def _facts(config: Config, prepared: Prepared) -> list[str]:
     model = build_model(config.model, source_tokens=source.size, target_tokens=target.size)
     batch = collate(prepared.train, min(batches, key=len))
     loss = cross_entropy(model(batch.source, batch.inputs).logits, batch.outputs)
-    loss.total.backward()
+    loss.backward()
     longest = tuple(int(np.max(side)) for side in lengths)
     return [
         f"train: {len(prepared.train):,} pairs; dev: {len(prepared.dev):,} sources",

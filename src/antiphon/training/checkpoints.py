@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from antiphon.files import publish_folder, sha256, to_json
+from antiphon.files import TEMPORARY, publish, sha256, to_json
 from antiphon.training.optimisers import optimizer_tensors, restore_optimizer
 from antiphon.training.progress import Progress
 
@@ -75,7 +75,7 @@ class Checkpoints:
 
     def sweep(self) -> None:
         """Removes what a killed process left under a temporary name."""
-        for path in self.folder.glob(".*.tmp"):
+        for path in self.folder.glob(f"{TEMPORARY}*"):
             shutil.rmtree(path, ignore_errors=True)
 
     def save(self, model: nn.Module, optimizer: Optimizer, progress: Progress) -> Checkpoint:
@@ -83,14 +83,12 @@ class Checkpoints:
         weights = {name: tensor.detach().contiguous() for name, tensor in model.state_dict().items()}
         finite = all(bool(torch.isfinite(tensor).all()) for tensor in weights.values() if tensor.is_floating_point())
 
-        def fill(folder: Path) -> None:
+        with publish(path, replace=True) as folder:
             save_file(weights, folder / WEIGHTS)
             save_file({**optimizer_tensors(optimizer, model), "rng": torch.get_rng_state()}, folder / OPTIMIZER)
             (folder / PROGRESS).write_text(to_json(progress.to_json()), "utf-8")
             files = {name: sha256(folder / name) for name in (WEIGHTS, OPTIMIZER, PROGRESS)}
             (folder / MANIFEST).write_text(to_json({"finite": finite, "files": files}), "utf-8")
-
-        publish_folder(path, fill)
         return Checkpoint(path)
 
     def newest(self, say: Callable[[str], None]) -> Checkpoint | None:

@@ -8,15 +8,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-__all__ = ["Display", "LiveDisplay", "PlainDisplay", "SilentDisplay", "open_display", "visible"]
+from antiphon.visible import visible
+
+__all__ = ["Display", "LiveDisplay", "PlainDisplay", "SilentDisplay", "open_display"]
 
 Row = dict[str, float]
 Sample = tuple[str, str, bool]  # source, output, right
-
-
-def visible(text: str) -> str:
-    """Control characters shown, not obeyed: text from a model must not drive a terminal."""
-    return "".join(f"\\x{ord(c):02x}" if ord(c) < 32 or 127 <= ord(c) < 160 else c for c in text)
 
 
 class Display(Protocol):
@@ -68,7 +65,7 @@ class PlainDisplay:
     def evaluation(self, row: Row, metrics: list[str], best: bool, samples: list[Sample]) -> None:
         self._line(evaluation_line(row, metrics, best))
         for source, output, right in samples:
-            self._line(f"    {'✓' if right else '✗'} {visible(source)} → {visible(output)}")
+            self._line(f"    {'✓' if right else '✗'} {visible(source, keep=' ')} → {visible(output, keep=' ')}")
 
     def close(self) -> None:
         pass
@@ -121,7 +118,7 @@ class LiveDisplay(PlainDisplay):
         self.console.print("".join(cells) + (" [yellow]★[/yellow]" if best else ""), highlight=False)
         for source, output, right in samples:
             mark = "[green]✓[/green]" if right else "[red]✗[/red]"
-            line = f"{escape(visible(source))} [dim]→[/dim] {escape(visible(output))}"
+            line = f"{escape(visible(source, keep=' '))} [dim]→[/dim] {escape(visible(output, keep=' '))}"
             self.console.print(f"    {mark} {line}", highlight=False)
 
     def close(self) -> None:

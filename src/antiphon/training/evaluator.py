@@ -31,7 +31,7 @@ class Evaluator:
         self.folder = folder
         self.display = display
         wanted = dict.fromkeys([config.training.metric, *config.evaluation.metrics])
-        self.metrics = [name for name in wanted if name not in ("loss", "perplexity")]
+        self.metrics: list[str] = [name for name in wanted if name not in ("loss", "perplexity")]
 
     def __call__(self, progress: Progress, moment: Moment) -> None:
         figures, samples = self.figures()
@@ -52,7 +52,11 @@ class Evaluator:
         self.generator.model.eval()
         loss = loss_estimate(self.generator, self.dev, self.config.decoding.batch_size)
         decoded = evaluate_examples(self.generator, self.decoded, metrics=self.metrics, beam=1)
-        figures = {"dev_loss": loss.value, "perplexity": perplexity(loss.value), **{name: one.value for name, one in decoded.values.items()}}
+        figures = {
+            "dev_loss": loss.value,
+            "perplexity": perplexity(loss.value),
+            **{name: one.value for name, one in decoded.values.items()},
+        }
         return figures, list(zip(self.decoded, decoded.outputs, strict=True))[:SAMPLES]
 
     def _keep(self, progress: Progress, row: dict[str, float], samples: list[tuple[Example, str]]) -> None:

@@ -31,7 +31,7 @@ def finish(evaluator: Evaluator, progress: Progress, checkpoints: Checkpoints, r
         averaged = average(chosen)
         figures = _figures(evaluator, averaged)
         figure = value_of(figures, training.metric)
-        display.say(f"average of the last {len(chosen)} evaluations: {training.metric} {figure:.4g} (best: {value:.4g})")
+        display.say(f"last {len(chosen)} evaluations averaged: {training.metric} {figure:.4g} (best: {value:.4g})")
         if is_better(training.metric, figure, value):
             weights, kind, value = averaged, "averaged", figure
     save_weights(evaluator.folder.path, weights)
@@ -58,7 +58,8 @@ def write_pictures(
     folder, metric = evaluator.folder, evaluator.config.training.metric
     best = best_row(progress.history, metric)
     if best:
-        draw_results(progress.history, "dev_loss" if metric == "loss" else metric, folder.path / "results.png")
+        rows = [{**row, "best": float(row is best)} for row in progress.history]
+        draw_results(rows, "dev_loss" if metric == "loss" else metric, folder.path / "results.png")
     _draw_attention(evaluator)
     folder.write_summary(
         {

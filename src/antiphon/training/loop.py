@@ -161,7 +161,7 @@ class Loop:
             batch = collate(self.corpus, batch_rows)
             logits = self.model(batch.source, batch.inputs).logits
             loss = cross_entropy(logits, batch.outputs, self.config.label_smoothing)
-            (loss.total / count).backward()
+            loss.backward(scale=1.0 / count)
             total += float(loss.plain)
         norm = clip_grad_norm_(self.model.parameters(), self.config.clip or math.inf)
         return total, math.isfinite(total) and bool(torch.isfinite(norm))

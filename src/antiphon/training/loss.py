@@ -21,6 +21,10 @@ class Loss:
     plain: Tensor  # -Σ log p(y_t), without it and without gradient
     count: int
 
+    def backward(self, scale: float = 1.0) -> None:
+        """Adds the gradient of scale x total to every parameter."""
+        torch.autograd.backward(self.total * scale)
+
 
 def cross_entropy(logits: Tensor, outputs: Sequence, smoothing: float = 0.0) -> Loss:
     """-Σ_t Σ_v q_t(v) log p_t(v) with q = (1 - ε) [v = y_t] + ε / V, over the real positions only."""

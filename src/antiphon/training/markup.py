@@ -7,7 +7,7 @@ import html
 import re
 from pathlib import Path
 
-from antiphon.pictures.labels import visible
+from antiphon.visible import visible
 
 __all__ = ["Html", "definitions", "details", "facts", "number", "picture", "section", "size", "table", "text", "yaml"]
 

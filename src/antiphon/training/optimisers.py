@@ -17,7 +17,7 @@ def build_optimizer(config: TrainingConfig, model: nn.Module) -> Optimizer:
         return SGD(
             parameters, lr=config.learning_rate, momentum=config.momentum, weight_decay=config.weight_decay, fused=True
         )
-    kind = {"adam": Adam, "adamw": AdamW}[config.optimizer]
+    kind = Adam if config.optimizer == "adam" else AdamW
     return kind(parameters, lr=config.learning_rate, weight_decay=config.weight_decay, fused=True)
 
 

@@ -29,7 +29,10 @@ from antiphon.training.signals import StopRequested, StopSignals
 
 __all__ = ["train_run"]
 
-OURS = ("checkpoints", "attention")
+OURS = (
+    ["checkpoints", "attention"],
+    ["*.json", "*.jsonl", "*.csv", "*.safetensors", "config.yaml", "card.md", "report.html", "results.png"],
+)
 
 
 @dataclass(frozen=True)
@@ -73,9 +76,10 @@ def _start_over(folder: RunFolder) -> None:
     """Deletes what a run wrote, and nothing else that may lie there."""
     if not folder.config.exists():
         return
-    for name in OURS:
+    folders, files = OURS
+    for name in folders:
         shutil.rmtree(folder.path / name, ignore_errors=True)
-    for pattern in ("*.json", "*.jsonl", "*.csv", "*.safetensors", "config.yaml", "card.md", "report.html", "results.png"):
+    for pattern in files:
         for path in folder.path.glob(pattern):
             path.unlink()
 
@@ -94,9 +98,7 @@ def _refuse_other_config(folder: RunFolder, config: Config) -> None:
         )
 
 
-def _set_up(
-    config: Config, folder: RunFolder, prepared: Prepared, display: Display, check: Callable[[], None]
-) -> Run:
+def _set_up(config: Config, folder: RunFolder, prepared: Prepared, display: Display, check: Callable[[], None]) -> Run:
     torch.manual_seed(config.training.seed)
     source, target = prepared.source_tokenizer, prepared.target_tokenizer
     model = build_model(config.model, source_tokens=source.size, target_tokens=target.size)
@@ -149,6 +151,7 @@ def _leave(run: Run, exit_code: int) -> Interrupted:
 
 def _keep_usable(run: Run) -> None:
     """Before the first evaluation the model folder gets the weights of the moment; later it holds the best."""
-    if not run.progress.history:
+    weights = "best" if run.progress.history else "last"
+    if weights == "last":
         save_weights(run.folder.path, run.evaluator.generator.model.state_dict())
-    write_pictures(run.evaluator, run.progress, stopped="interrupted", weights="last" if not run.progress.history else "best")
+    write_pictures(run.evaluator, run.progress, stopped="interrupted", weights=weights)

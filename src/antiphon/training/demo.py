@@ -1,0 +1,82 @@
+"""`antiphon demo`: a minute of training on something real, and a look at what came out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+
+from antiphon.config.read import read_config
+from antiphon.decoding.generator import Generator
+from antiphon.evaluation.evaluate import evaluate_examples
+from antiphon.folder import load_model
+from antiphon.pictures.attention import draw_attention
+from antiphon.pictures.terminal import attention_text
+from antiphon.sources.pairs import Dropped, Example, group, read_pairs
+from antiphon.training.display import Display
+from antiphon.training.train import train_run
+from antiphon.visible import visible
+
+__all__ = ["run_demo"]
+
+HELD_OUT = "@cmudict/test"
+SHOWN, MEASURED = 12, 1000
+
+
+def run_demo(out: Path, display: Display, console: Console) -> None:
+    """Trains the recipe `demo` (or goes on with it), then reads aloud words it has never seen."""
+    console.print(
+        "Learning to pronounce English from the CMU dictionary: spelling in, phones out. "
+        "About a minute; Ctrl-C leaves a model that can be used.\n"
+    )
+    train_run(read_config("demo"), out, display=display)
+    generator = Generator(load_model(out))
+    examples = group(read_pairs(HELD_OUT, generator.config.data, Dropped()))
+    chosen = examples[:: max(1, len(examples) // MEASURED)][:MEASURED]
+    _show_answers(generator, chosen[:: len(chosen) // SHOWN][:SHOWN], console)
+    result = evaluate_examples(generator, chosen, metrics=["per", "exact_match"])
+    per, right = result.values["per"], result.values["exact_match"]
+    console.print(
+        f"\n[bold]{len(chosen):,} held-out words: phoneme error rate {per.value:.1f} % "
+        f"({per.low:.1f} to {per.high:.1f}), {right.value:.1f} % of the words right[/bold]\n",
+        highlight=False,
+    )
+    _show_attention(generator, out, console)
+    _show_next(out, console)
+
+
+def _show_answers(generator: Generator, examples: list[Example], console: Console) -> None:
+    console.print("\n[bold]Words it has never seen[/bold]")
+    answers = generator.generate([example.source for example in examples], weights=False)
+    for example, answer in zip(examples, answers, strict=True):
+        right = answer.text in example.references
+        mark = "[green]✓[/green]" if right else "[red]✗[/red]"
+        wanted = "" if right else f"   [dim](dictionary: {escape(example.references[0])})[/dim]"
+        said = escape(visible(answer.text, keep=" "))
+        console.print(f"  {mark} {escape(example.source):<16} {said}{wanted}", highlight=False)
+
+
+def _show_attention(generator: Generator, out: Path, console: Console) -> None:
+    answer = generator.generate("ANTIPHON")
+    assert answer.weights is not None
+    path = out / "attention" / "ANTIPHON.png"
+    draw_attention(answer.weights, answer.source_tokens, answer.tokens, path, title=answer.text)
+    console.print("[bold]Where it looked while it said ANTIPHON[/bold]")
+    picture = attention_text(
+        answer.weights, answer.source_tokens, answer.tokens, console.width, colour=console.is_terminal
+    )
+    console.file.write(picture + "\n")
+    console.print(f"the same as a picture: {path}\n", highlight=False)
+
+
+def _show_next(out: Path, console: Console) -> None:
+    console.print("[bold]Next[/bold]")
+    for command, meaning in (
+        (f"echo HELLO | antiphon generate {out}", "say any word"),
+        (f"antiphon explain {out} HELLO --out hello.png", "see where it looks"),
+        (f"antiphon evaluate {out} {HELD_OUT}", "all the held-out words"),
+        ("antiphon init pairs.tsv", "begin with your own pairs"),
+        (f"{out}/report.html", "the whole run on one page, in a browser"),
+    ):
+        console.print(f"  {command:<52} {meaning}", highlight=False, soft_wrap=True)

@@ -1,0 +1,112 @@
+"""A command line inside this process, and one small model for all tests here."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+import pytest
+import torch
+
+from antiphon.cli.main import run
+
+TINY = """\
+data: {train: PAIRS, hold_out: 0.1, source: {tokens: words}, target: {tokens: words, column: 1}}
+model:
+  encoder: {kind: gru, embedding: 16, size: 16, dropout: 0.0}
+  decoder: {kind: bahdanau, cell: gru, embedding: 16, size: 16, dropout: 0.0}
+training: {epochs: 2, batch_tokens: 256, warmup: 0, learning_rate: 1e-2}
+decoding: {beam: 3, max_length: 8, batch_size: 4}
+"""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        """The data, without the last line end."""
+        return self.out.split("\n")[:-1]
+
+
+Command = Callable[..., Ended]
+
+
+def call(*arguments: str, stdin: bytes = b"") -> Ended:
+    """Run `antiphon ARGUMENTS` here."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="") for _ in range(2))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        patch.setattr(sys, "stdout", out)
+        patch.setattr(sys, "stderr", err)
+        code = run(list(arguments))
+    texts = []
+    for stream in (out, err):
+        stream.flush()
+        texts.append(stream.buffer.getvalue().decode())  # type: ignore[attr-defined]
+    return Ended(code, *texts)
+
+
+@pytest.fixture
+def antiphon() -> Command:
+    return call
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Models as small as this only wait for one another on several threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ANTIPHON_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="session")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Strings of one to four letters of abcd, backwards."""
+    path = tmp_path_factory.mktemp("data") / "pairs.tsv"
+    words = [word for length in range(1, 5) for word in product("abcd", repeat=length)][:200]
+    path.write_text("".join(f"{' '.join(word)}\t{' '.join(word[::-1])}\n" for word in words))
+    return path
+
+
+@pytest.fixture(scope="session")
+def few(pairs: Path) -> Path:
+    """The first forty of them."""
+    path = pairs.with_name("few.tsv")
+    path.write_text("".join(f"{line}\n" for line in pairs.read_text().split("\n")[:40]))
+    return path
+
+
+@pytest.fixture(scope="session")
+def tiny(pairs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A configuration that trains in a second."""
+    path = tmp_path_factory.mktemp("config") / "tiny.yaml"
+    path.write_text(TINY.replace("PAIRS", str(pairs)))
+    return path
+
+
+@pytest.fixture(scope="session")
+def model(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A run folder, trained through the command line."""
+    folder = tmp_path_factory.mktemp("runs") / "tiny"
+    ended = call("train", str(tiny), "--out", str(folder))
+    assert ended.code == 0, ended.err
+    assert ended.out == f"{folder}\n"
+    return str(folder)

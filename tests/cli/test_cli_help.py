@@ -1,0 +1,61 @@
+"""Help is complete and imports nothing heavy."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from antiphon import __version__
+
+COMMANDS = ["init", "check", "train", "generate", "score", "evaluate", "explain", "recipes", "demo"]
+# Not pydantic: some versions of typer import it themselves for a command's options.
+HEAVY = ["torch", "numpy", "matplotlib", "rich", "yaml", "tokenizers", "sacrebleu", "antiphon.config.schema"]
+
+
+def test_help_lists_the_commands_in_order(antiphon) -> None:  # noqa: ANN001
+    ended = antiphon("--help")
+    assert ended.code == 0
+    listed = ended.out.split("Commands:\n")[1].split("\n")
+    assert [line.split()[0] for line in listed if line.strip()] == COMMANDS
+    assert "..." not in ended.out.split("Commands:\n")[1]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(antiphon, command: str) -> None:  # noqa: ANN001
+    ended = antiphon(command, "--help")
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.startswith(f"Usage: antiphon {command}")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["generate", "--help"], ["--version"]])
+def test_nothing_heavy_is_imported_for_help(arguments: list[str]) -> None:
+    code = (
+        "import sys; from antiphon.cli.main import run; "
+        f"code = run({arguments!r}); print(code, [name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.rstrip().endswith("0 []")
+
+
+def test_version(antiphon) -> None:  # noqa: ANN001
+    assert antiphon("--version").out == f"antiphon {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["trian"],
+        ["train"],
+        ["train", "reverse", "--nonsense"],
+        ["generate", "run", "--beam", "0"],
+        ["generate", "run", "--beam", "two"],
+        ["recipes", "mv"],
+    ],
+)
+def test_wrong_usage_is_exit_2_with_a_sentence(antiphon, arguments: list[str]) -> None:  # noqa: ANN001
+    ended = antiphon(*arguments)
+    assert (ended.code, ended.out) == (2, "")
+    assert "Error: " in ended.err
+    assert "Traceback" not in ended.err

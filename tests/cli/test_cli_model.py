@@ -1,0 +1,212 @@
+"""train, generate, score, evaluate and explain, on one small model."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+LINES = ["a b c", "d", "", "b b", "c a d b", "a a"]
+STDIN = "".join(f"{line}\n" for line in LINES).encode()
+
+
+def test_a_line_in_a_line_out_from_stdin_or_a_file(antiphon, model: str, tmp_path: Path) -> None:  # noqa: ANN001
+    piped = antiphon("generate", model, stdin=STDIN)
+    assert piped.code == 0
+    assert len(piped.lines) == len(LINES)
+    assert piped.lines[2] == ""
+    assert "antiphon: line 3: empty source\n" in piped.err
+    file = tmp_path / "lines.txt"
+    file.write_bytes(STDIN.replace(b"\n", b"\r\n"))
+    packed = tmp_path / "lines.gz"
+    packed.write_bytes(gzip.compress(STDIN))
+    assert antiphon("generate", model, "-", stdin=STDIN).out == piped.out
+    assert antiphon("generate", model, str(file)).out == piped.out
+    assert antiphon("generate", model, str(packed)).out == piped.out
+    assert antiphon("generate", model, "--batch-size", "1", stdin=STDIN).out == piped.out
+
+
+def test_lines_end_at_line_feeds_only(antiphon, model: str) -> None:  # noqa: ANN001
+    ended = antiphon("generate", model, stdin="\ufeffa\u2028b\u0085c\x0cd".encode())
+    assert len(ended.lines) == 1
+
+
+def test_no_input_is_no_output(antiphon, model: str) -> None:  # noqa: ANN001
+    assert antiphon("generate", model, stdin=b"").out == ""
+
+
+def test_json_has_everything_but_the_weights(antiphon, model: str) -> None:  # noqa: ANN001
+    ended = antiphon("generate", model, "--json", "--n-best", "2", stdin=STDIN)
+    answers = [json.loads(line) for line in ended.lines]
+    assert len(answers) == len(LINES)
+    first = answers[0]
+    assert set(first) == {"text", "tokens", "score", "log_probs", "flags", "alternatives"}
+    assert len(first["tokens"]) == len(first["log_probs"])
+    assert first["alternatives"][0]["text"] == first["text"]
+    assert len(first["alternatives"]) == 2
+    assert answers[2]["flags"] == ["empty source"]
+
+
+def test_weights_come_when_asked_for(antiphon, model: str) -> None:  # noqa: ANN001
+    answer = json.loads(antiphon("generate", model, "--json", "--weights", stdin=b"a b\n").out)
+    assert len(answer["weights"]) == len(answer["tokens"])
+    assert all(len(row) == len(answer["source_tokens"]) for row in answer["weights"])
+    assert all(sum(row) == pytest.approx(1, abs=1e-5) for row in answer["weights"])
+    refused = antiphon("generate", model, "--weights")
+    assert (refused.code, refused.err) == (2, "antiphon: --weights: only JSON can hold them; add --json\n")
+
+
+def test_n_best_has_line_score_and_text(antiphon, model: str) -> None:  # noqa: ANN001
+    lines = [line.split("\t") for line in antiphon("generate", model, "--n-best", "3", stdin=b"a b\n\nc\n").lines]
+    assert [number for number, _, _ in lines] == ["1", "1", "1", "2", "3", "3", "3"]
+    scores = [float(score) for number, score, _ in lines if number == "1"]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_options_have_an_effect(antiphon, model: str) -> None:  # noqa: ANN001
+    def answer(*options: str) -> dict[str, object]:
+        found: dict[str, object] = json.loads(antiphon("generate", model, "--json", *options, stdin=b"a b c d\n").out)
+        return found
+
+    assert str(answer("--prefix", "d d")["text"]).startswith("d d")
+    cut = answer("--prefix", "d d d", "--max-length", "2")
+    assert cut["tokens"] == ["d", "d"]
+    assert "maximum length" in str(cut["flags"])
+    plain, divided = answer("--length-penalty", "0"), answer("--length-penalty", "1", "--beam", "1")
+    assert plain["score"] == pytest.approx(sum(plain["log_probs"]), abs=1e-4)  # type: ignore[arg-type]
+    numbers: list[float] = divided["log_probs"]  # type: ignore[assignment]
+    assert divided["score"] == pytest.approx(sum(numbers) / len(numbers), abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "words"),
+    [
+        (["--n-best", "4", "--beam", "2"], b"", "--n-best: 4 answers need a beam of at least 4, got --beam 2"),
+        (["--n-best", "9"], b"a\n", "n_best: 9 answers need a beam of at least 9"),
+        (["--prefix", "é"], b"a\n", "prefix 'é'"),
+        ([], b"a\nb \xe9\n", "stdin, line 2: not UTF-8 (byte 0xE9 at column 3); convert it to UTF-8"),
+        (["nowhere.txt"], b"", "nowhere.txt: no such file"),
+    ],
+)
+def test_bad_requests(antiphon, model: str, arguments: list[str], stdin: bytes, words: str) -> None:  # noqa: ANN001
+    ended = antiphon("generate", model, *arguments, stdin=stdin)
+    assert ended.code == 2
+    assert ended.err.startswith(f"antiphon: {words}")
+
+
+def test_unknown_symbols_are_said(antiphon, model: str) -> None:  # noqa: ANN001
+    ended = antiphon("generate", model, stdin="a ß\n".encode())
+    assert ended.code == 0
+    assert "antiphon: line 1: unknown symbols in the source: 'ß' x 1\n" in ended.err
+    many = antiphon("generate", model, stdin="ß\n".encode() * 25)
+    assert many.err.count("unknown") == 20
+    assert "25 of 25 lines are flagged" in many.err
+
+
+@pytest.mark.parametrize("command", ["generate", "score", "evaluate", "explain"])
+def test_a_folder_that_is_no_model(antiphon, command: str, tmp_path: Path) -> None:  # noqa: ANN001
+    ended = antiphon(command, str(tmp_path / "nowhere"), *([] if command == "generate" else ["a"]))
+    assert ended.code == 2
+    assert f"{tmp_path / 'nowhere'}: no such folder" in ended.err
+
+
+def test_score_adds_up(antiphon, model: str, few: Path) -> None:  # noqa: ANN001
+    plain = [line.split("\t") for line in antiphon("score", model, str(few)).lines]
+    assert len(plain) == 40
+    total, source, target, numbers = plain[5]
+    assert (source, target) == ("a b", "b a")
+    assert float(total) == pytest.approx(sum(map(float, numbers.split())), abs=1e-3)
+    first = json.loads(antiphon("score", model, str(few), "--json", "--batch-size", "1").lines[5])
+    assert set(first) == {"source", "target", "log_prob", "tokens", "log_probs", "flags"}
+    assert first["log_prob"] == pytest.approx(float(total), abs=1e-3)
+
+
+def test_score_of_parallel_files_and_broken_lines(antiphon, model: str, tmp_path: Path) -> None:  # noqa: ANN001
+    (tmp_path / "source").write_text("a b\n\nc\n")
+    (tmp_path / "target").write_text("b a\nc\nc\n")
+    ended = antiphon("score", model, str(tmp_path / "source"), str(tmp_path / "target"))
+    assert (ended.code, len(ended.lines)) == (0, 2)
+    assert "line 2: empty source; left out" in ended.err
+    (tmp_path / "bad.tsv").write_text("\ta\n")
+    nothing = antiphon("score", model, str(tmp_path / "bad.tsv"))
+    assert nothing.code == 2
+    assert "not one line can be used" in nothing.err
+    assert antiphon("score", model, "a", "b", "c").code == 2
+
+
+def test_evaluate_says_value_and_interval(antiphon, model: str, few: Path) -> None:  # noqa: ANN001
+    ended = antiphon("evaluate", model, str(few))
+    assert ended.code == 0
+    assert [line.split()[0] for line in ended.lines] == ["exact_match", "token_accuracy", "cer"]
+    assert "40 examples" in ended.err
+    chosen = antiphon("evaluate", model, str(few), "--json", "--metric", "bleu", "--metric", "loss", "--beam", "1")
+    found = json.loads(chosen.out)
+    assert list(found["metrics"]) == ["bleu", "loss"]
+    assert found["examples"] == 40
+    loss = found["metrics"]["loss"]
+    assert loss["low"] <= loss["value"] <= loss["high"]
+    assert "version" in found["signatures"]["bleu"]
+
+
+def test_evaluate_refuses_unknown_metrics_before_it_loads(antiphon) -> None:  # noqa: ANN001
+    ended = antiphon("evaluate", "nowhere", "x.tsv", "--metric", "blue")
+    assert (ended.code, ended.err) == (2, "antiphon: --metric: no metric is called 'blue'; did you mean 'bleu'?\n")
+
+
+def test_explain_draws_in_the_terminal_and_as_a_picture(antiphon, model: str, tmp_path: Path) -> None:  # noqa: ANN001
+    drawn = antiphon("explain", model, "a b c")
+    assert drawn.code == 0
+    assert "</s>" in drawn.out
+    assert any(shade in drawn.out for shade in "░▒▓█")
+    for name, magic in (("x.png", b"\x89PNG"), ("x.svg", b"<?xml")):
+        ended = antiphon("explain", model, "a b c", "--out", str(tmp_path / name))
+        assert (ended.code, ended.lines) == (0, drawn.lines[:1])
+        assert (tmp_path / name).read_bytes().startswith(magic)
+
+
+@pytest.mark.parametrize("name", ["x.jpeg", "x", "nowhere/x.png"])
+def test_explain_refuses_what_it_cannot_write(antiphon, name: str, tmp_path: Path) -> None:  # noqa: ANN001
+    ended = antiphon("explain", "nowhere", "a", "--out", str(tmp_path / name))
+    assert ended.code == 2
+    assert ended.err.startswith(f"antiphon: {tmp_path / name}: ")
+
+
+def test_train_again_goes_on_and_another_config_is_refused(antiphon, model: str, tiny: Path) -> None:  # noqa: ANN001
+    weights = Path(model, "model.safetensors").read_bytes()
+    assert antiphon("train", str(tiny), "--out", model).code == 0
+    assert Path(model, "model.safetensors").read_bytes() == weights
+    refused = antiphon("train", str(tiny), "training.seed=2", "--out", model)
+    assert refused.code == 2
+    assert "training.seed: 1 in the run, 2 now" in refused.err
+
+
+def test_train_fresh_begins_again(antiphon, tiny: Path, tmp_path: Path) -> None:  # noqa: ANN001
+    run = str(tmp_path / "run")
+    assert antiphon("train", str(tiny), "training.max_updates=2", "--out", run).code == 0
+    assert antiphon("train", str(tiny), "training.max_updates=3", "--out", run).code == 2
+    assert antiphon("train", str(tiny), "training.max_updates=3", "--out", run, "--fresh").code == 0
+    assert json.loads(Path(run, "summary.json").read_text())["updates"] == 3
+
+
+def test_a_keyboard_is_answered_line_by_line(model: str) -> None:
+    """At a keyboard each line is answered at once, whatever the batch size."""
+    master, slave = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "antiphon.cli.main", "generate", model],
+        stdin=slave, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        os.close(slave)
+        assert process.stdout is not None
+        assert process.stderr is not None
+        os.write(master, b"a b c\n")
+        assert process.stdout.readline().endswith(b"\n")
+        os.write(master, b"\x04")
+        assert b"Ctrl-D ends" in process.stderr.read()
+    os.close(master)
+    assert process.returncode == 0

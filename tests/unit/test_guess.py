@@ -1,0 +1,160 @@
+"""What `antiphon init` makes of data nobody has described."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from antiphon.config.checks import check_config
+from antiphon.config.schema import Config
+from antiphon.config.write import explained_yaml
+from antiphon.config.yamltext import parse_yaml
+from antiphon.errors import DataError
+from antiphon.sources.guess import Guess, guess_config
+
+WORDS = ["the", "dog", "man", "woman", "runs", "jumps", "over", "under", "green", "field", "while", "two", "people"]
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def spelling(number: int) -> str:
+    """A different short word for each number."""
+    return "".join("abcdefghij"[int(digit)] for digit in str(number * 7919 + 1000))
+
+
+def sentence(number: int, mark: str = "") -> str:
+    """Running text: a few common words and rare ones."""
+    return " ".join([WORDS[(number * k) % len(WORDS)] for k in range(1, 9)] + [spelling(number) + mark])
+
+
+def guessed(*files: str) -> Guess:
+    """The guess, which has to be a sound configuration that reads back equal and has reasons."""
+    guess = guess_config(list(files))
+    assert check_config(guess.config) == []
+    assert Config.model_validate(parse_yaml(explained_yaml(guess.config), "")[0]) == guess.config
+    assert any(reason.startswith("data.target.tokens") for reason in guess.reasons)
+    assert any(reason.startswith("training.metric") for reason in guess.reasons)
+    return guess
+
+
+def table(name: str, rows: list[tuple[str, ...]], separator: str = "\t") -> None:
+    Path(name).write_text("".join(separator.join(row) + "\n" for row in rows))
+
+
+def test_a_pronouncing_dictionary_is_characters_to_words() -> None:
+    table("train.tsv", [(spelling(n), " ".join(spelling(n).upper())) for n in range(500)])
+    config = guessed("train.tsv").config
+    assert (config.data.source.tokens, config.data.target.tokens) == ("characters", "words")
+    assert config.training.metric == "per"
+    assert (config.data.source.column, config.data.target.column, config.data.dev) == (0, 1, None)
+
+
+def test_sentences_are_shared_sub_words() -> None:
+    table("train.tsv", [(sentence(n), sentence(n, "x")) for n in range(500)])
+    config = guessed("train.tsv").config
+    assert (config.data.source.tokens, config.data.target.tokens) == ("bpe", "bpe")
+    assert config.data.shared_vocabulary
+    assert config.training.metric == "bleu"
+    assert config.data.source.vocabulary > 260
+
+
+def test_two_scripts_do_not_share_a_vocabulary() -> None:
+    greek = str.maketrans("abcdefghijklmnopqrstuvwxyz", "αβγδεζηθικλμνξοπρστυφχψωάέ")
+    table("train.tsv", [(sentence(n), sentence(n).translate(greek)) for n in range(300)])
+    assert not guessed("train.tsv").config.data.shared_vocabulary
+
+
+def test_strings_without_spaces_are_characters() -> None:
+    table("train.tsv", [(spelling(n), spelling(n)[::-1]) for n in range(300)])
+    config = guessed("train.tsv").config
+    assert (config.data.source.tokens, config.data.target.tokens) == ("characters", "characters")
+    assert config.training.metric == "cer"
+
+
+def test_few_different_answers_are_classes() -> None:
+    table("train.tsv", [(sentence(n), "yes" if n % 3 else "no") for n in range(300)])
+    config = guessed("train.tsv").config
+    assert config.data.target.tokens == "words"
+    assert config.training.metric == "exact_match"
+
+
+def test_a_header_names_the_columns() -> None:
+    table("train.csv", [("id", "target", "source"), *((str(n), spelling(n), sentence(n)) for n in range(100))], ",")
+    guess = guessed("train.csv")
+    assert (guess.config.data.source.column, guess.config.data.target.column) == ("source", "target")
+    assert "left aside: id" in guess.reasons[0]
+
+
+def test_a_first_line_that_is_an_example_is_no_header() -> None:
+    table("train.csv", [("x", "z"), *((spelling(n), spelling(n)) for n in range(100))], ",")
+    assert guessed("train.csv").config.data.source.column == 0
+
+
+def test_jsonl_keys_and_lists_of_references() -> None:
+    rows = [{"n": n, "word": spelling(n), "phones": [" ".join(spelling(n)), "a b"]} for n in range(100)]
+    Path("train.jsonl.gz").write_bytes(gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode()))
+    config = guessed("train.jsonl.gz").config
+    assert (config.data.source.column, config.data.target.column) == ("word", "phones")
+    assert config.data.target.tokens == "words"
+
+
+def test_parallel_files_with_dev_files_beside_them() -> None:
+    for name in ("train.en", "train.de", "valid.en", "valid.de"):
+        Path(name).write_text("".join(f"{sentence(n)}\n" for n in range(100)))
+    data = guessed("train.en", "train.de").config.data
+    assert (data.train, data.dev) == (["train.en", "train.de"], ["valid.en", "valid.de"])
+
+
+def test_a_dev_file_beside_the_training_file_is_used() -> None:
+    Path("train").mkdir()
+    table("train/fr.train.tsv", [(spelling(n), spelling(n)) for n in range(50)])
+    table("train/fr.dev.tsv", [(spelling(n), spelling(n)) for n in range(50)])
+    assert guessed("train/fr.train.tsv").config.data.dev == "train/fr.dev.tsv"
+
+
+def test_lengths_leave_room_for_what_was_not_seen() -> None:
+    table("train.tsv", [(spelling(n), " ".join("abc" * 20)) for n in range(50)])
+    config = guessed("train.tsv").config
+    assert config.data.target.max_length == 90
+    assert config.decoding.max_length == 120
+
+
+def test_more_pairs_make_a_larger_model() -> None:
+    table("small.tsv", [(spelling(n), spelling(n)) for n in range(100)])
+    table("large.tsv", [(spelling(n), spelling(n)) for n in range(21_000)])
+    small, large = guessed("small.tsv"), guessed("large.tsv")
+    assert small.config.model.encoder.size < large.config.model.encoder.size
+    assert small.config.training.batch_tokens < large.config.training.batch_tokens
+    assert "about 21,000, the first 20,000 looked at" in large.reasons[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("a.tsv", "one\ntwo\n", "a.tsv: one column only, no tabs in its first line"),
+        (
+            "a.tsv",
+            "one,two\nthree,four\n",
+            "a.tsv: no tabs in its first line, but ',' in every line; rename it to .csv",
+        ),
+        ("a.txt", "one ||| two\n", "replace ' ||| ' by tabs"),
+        ("a.csv", "one\ttwo\n", "rename it to .tsv"),
+        ("a.jsonl", '{"source": "a"}\n', "a.jsonl: two keys with text are needed, found only source"),
+        ("a.jsonl", '{"translation": {"en": "a", "de": "b"}}\n', "a.jsonl: two keys with text are needed, found none"),
+        ("a.jsonl", "nonsense\n", "a.jsonl: two keys with text are needed, found none"),
+        ("a.tsv", "a\t\n\tb\n", "a.tsv: no usable pair (1 x empty target, 1 x empty source)"),
+        ("a.tsv", "", "a.tsv: the file is empty"),
+        ("a.tsv", "\n \n", "a.tsv: one column only"),
+    ],
+)
+def test_data_that_cannot_be_guessed(name: str, text: str, words: str) -> None:
+    Path(name).write_text(text)
+    with pytest.raises(DataError) as caught:
+        guess_config([name])
+    assert words in str(caught.value)
