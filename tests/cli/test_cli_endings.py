@@ -15,8 +15,8 @@ import pytest
 
 from antiphon import api
 from antiphon.cli.output import put_json, put_line
-from antiphon.visible import visible
 from antiphon.errors import ConfigError, DiskError, Interrupted
+from antiphon.visible import visible
 
 MAIN = [sys.executable, "-m", "antiphon.cli.main"]
 
