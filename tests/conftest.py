@@ -1,15 +1,19 @@
-"""What every test stands on: a cache of its own, and property tests that do not race a clock."""
+"""What every test stands on: a cache of its own, one thread, and property tests that do not race a clock."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
+import torch
 from hypothesis import settings
 
 # Two busy cores make any deadline a coin toss; no database, so that a test run leaves nothing in the tree.
 settings.register_profile("antiphon", deadline=None, database=None)
 settings.load_profile("antiphon")
+
+# Models as small as these only wait for one another on several threads.
+torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session", autouse=True)

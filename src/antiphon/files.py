@@ -16,9 +16,21 @@ from typing import Any
 
 from antiphon.errors import DiskError
 
-__all__ = ["discard", "disk_errors", "publish", "sha256", "sync", "to_json", "write_bytes", "write_text"]
+__all__ = [
+    "TEMPORARY",
+    "discard",
+    "disk_errors",
+    "publish",
+    "sha256",
+    "sweep",
+    "sync",
+    "to_json",
+    "write_bytes",
+    "write_text",
+]
 
 TEMPORARY = ".making-"
+ASIDE = f"{TEMPORARY}aside-"  # holds a folder whose replacement is not in its place yet
 STALE_SECONDS = 24 * 3600
 REMEDIES = {
     errno.ENOSPC: "free some space",
@@ -53,7 +65,7 @@ def sync(path: Path) -> None:
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Replaces a file as a whole, or leaves it as it was."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f"{TEMPORARY}{path.name}.{os.getpid()}")
     with disk_errors(path):
         try:
             with temporary.open("wb") as file:
@@ -91,8 +103,9 @@ def publish(folder: Path, *, replace: bool = False, otherwise: str = "choose ano
             for path in [*temporary.rglob("*"), temporary]:
                 sync(path)
             if replace and folder.exists():
-                discard(folder)
-            _rename(temporary, folder)
+                _exchange(temporary, folder)
+            else:
+                _rename(temporary, folder)
             sync(folder.parent)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -104,6 +117,33 @@ def discard(folder: Path) -> None:
         grave = Path(tempfile.mkdtemp(prefix=TEMPORARY, dir=folder.parent))
         folder.rename(grave / folder.name)
         shutil.rmtree(grave, ignore_errors=True)
+
+
+def sweep(folder: Path) -> None:
+    """Clears up after a killed process: puts back what had no replacement yet, removes what was being made.
+
+    Only for a folder that no other process writes at the same time.
+    """
+    with disk_errors(folder):
+        for aside in folder.glob(f"{ASIDE}*"):
+            for old in aside.iterdir():
+                if not (folder / old.name).exists():
+                    old.rename(folder / old.name)
+        for path in folder.glob(f"{TEMPORARY}*"):
+            _remove(path)
+
+
+def _exchange(temporary: Path, folder: Path) -> None:
+    """The old folder goes only when the new one is in its place; `sweep` mends a kill in between."""
+    aside = Path(tempfile.mkdtemp(prefix=ASIDE, dir=folder.parent))
+    old = folder.rename(aside / folder.name)
+    try:
+        temporary.rename(folder)
+    except OSError:
+        old.rename(folder)
+        raise
+    sync(folder.parent)
+    _remove(aside)
 
 
 def _rename(temporary: Path, folder: Path) -> None:
@@ -122,7 +162,14 @@ def _remove_stale(parent: Path) -> None:
         except OSError:
             continue  # another process has just removed it
         if old:
-            shutil.rmtree(path, ignore_errors=True)
+            _remove(path)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def sha256(path: Path) -> str:

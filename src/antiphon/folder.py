@@ -21,7 +21,7 @@ from antiphon.files import sha256, to_json, write_bytes, write_text
 from antiphon.model import EncoderDecoder
 from antiphon.sources.tokens import Tokenizer, load_tokenizer
 
-__all__ = ["FORMAT", "LoadedModel", "load_model", "save_model", "save_weights"]
+__all__ = ["FORMAT", "LoadedModel", "is_whole", "load_model", "load_weights", "save_model", "save_weights"]
 
 FORMAT = 1
 CONFIG, WEIGHTS, MANIFEST = "config.yaml", "model.safetensors", "model.json"
@@ -43,8 +43,8 @@ def save_model(folder: Path, config: Config, weights: dict[str, Tensor], source:
     """Writes the whole model folder."""
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / CONFIG, explained_yaml(config))
-    source.save(folder / SOURCE_TOKENIZER)
-    target.save(folder / TARGET_TOKENIZER)
+    for name, tokenizer in ((SOURCE_TOKENIZER, source), (TARGET_TOKENIZER, target)):
+        write_text(folder / name, tokenizer.json() + "\n")
     save_weights(folder, weights)
 
 
@@ -55,8 +55,7 @@ def save_weights(folder: Path, weights: dict[str, Tensor]) -> None:
     """
     content = save({name: tensor.detach().contiguous() for name, tensor in weights.items()})
     new = hashlib.sha256(content).hexdigest()
-    known = _manifest(folder)["files"][WEIGHTS] if (folder / MANIFEST).exists() else []
-    _write_manifest(folder, [*known, new])
+    _write_manifest(folder, [*_known_weights(folder), new])
     write_bytes(folder / WEIGHTS, content)
     _write_manifest(folder, [new])
 
@@ -64,6 +63,14 @@ def save_weights(folder: Path, weights: dict[str, Tensor]) -> None:
 def _write_manifest(folder: Path, weights: list[str]) -> None:
     tokenizers = {name: [sha256(folder / name)] for name in (SOURCE_TOKENIZER, TARGET_TOKENIZER)}
     write_text(folder / MANIFEST, to_json({"format": FORMAT, "files": {WEIGHTS: weights, **tokenizers}}))
+
+
+def _known_weights(folder: Path) -> list[str]:
+    """The checksums the weights may have so far; none if the manifest cannot be read: it is being replaced."""
+    try:
+        return list(_manifest(folder)["files"].get(WEIGHTS, []))
+    except ModelFolderError:
+        return []
 
 
 def load_model(folder: str | Path) -> LoadedModel:
@@ -74,8 +81,17 @@ def load_model(folder: str | Path) -> LoadedModel:
     source = load_tokenizer(path / SOURCE_TOKENIZER)
     target = load_tokenizer(path / TARGET_TOKENIZER)
     model = build_model(config.model, source_tokens=source.size, target_tokens=target.size)
-    _fill(model, path / WEIGHTS)
+    _fill(model, path)
     return LoadedModel(config, model.eval(), source, target)
+
+
+def is_whole(folder: Path) -> bool:
+    """Every file of the model is there and has its checksum."""
+    try:
+        _check(folder)
+    except ModelFolderError:
+        return False
+    return True
 
 
 def _check(folder: Path) -> None:
@@ -86,37 +102,49 @@ def _check(folder: Path) -> None:
         raise ModelFolderError(
             f"{folder}: not a whole model folder, {', '.join(missing)} missing; copy the folder again or train it"
         )
-    manifest = _manifest(folder)
-    damaged = [name for name in CHECKED if sha256(folder / name) not in manifest["files"].get(name, [])]
+    # Training may replace the weights between our two looks, the manifest and the file: then a second look agrees.
+    damaged = _damaged(folder) and _damaged(folder)
     if damaged:
         raise ModelFolderError(
             [f"{folder / name}: damaged, its checksum is not the one in {MANIFEST}; copy it again" for name in damaged]
         )
 
 
+def _damaged(folder: Path) -> list[str]:
+    files = _manifest(folder)["files"]
+    return [name for name in CHECKED if sha256(folder / name) not in files.get(name, [])]
+
+
 def _manifest(folder: Path) -> dict[str, dict[str, list[str]]]:
     path = folder / MANIFEST
     try:
         manifest = json.loads(path.read_text("utf-8"))
-        version = manifest["format"]
-        assert isinstance(manifest["files"], dict)
-    except (OSError, ValueError, KeyError, TypeError, AssertionError) as error:
+        version, files = manifest["format"], manifest["files"]
+        if not isinstance(files, dict) or not all(isinstance(digests, list) for digests in files.values()):
+            raise TypeError("files is not a table of checksums")
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelFolderError(f"{path}: damaged; copy the model folder again") from error
     if version != FORMAT:
         raise ModelFolderError(f"{path}: format {version!r}, this version reads {FORMAT}; update antiphon")
     return dict(manifest)
 
 
-def _fill(model: EncoderDecoder, path: Path) -> None:
-    """Copies weights into the model; shapes must be those of the config."""
+def load_weights(folder: Path) -> dict[str, Tensor]:
+    """The tensors of a model folder by name."""
+    path = folder / WEIGHTS
     try:
-        weights = load_file(path)
+        return load_file(path)
     except (OSError, SafetensorError) as error:
         raise ModelFolderError(f"{path}: not a safetensors file ({error}); copy it again") from error
+
+
+def _fill(model: EncoderDecoder, folder: Path) -> None:
+    """Copies weights into the model; shapes must be those of the config."""
+    weights = load_weights(folder)
     expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     found = {name: tuple(tensor.shape) for name, tensor in weights.items()}
     if expected != found:
-        raise ModelFolderError(_shape_difference(path, expected, found))
+        raise ModelFolderError(_shape_difference(folder / WEIGHTS, expected, found))
     with torch.no_grad():
         model.load_state_dict(weights)
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import signal
 import sys
 import tempfile
 import traceback
-from typing import Annotated, Any, cast
+from types import FrameType
+from typing import Annotated, Any, NoReturn, cast
 
 import typer
 from typer.core import TyperGroup
@@ -141,8 +143,15 @@ def reader_left() -> int:
     return 0
 
 
+def terminate(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001 (the signature is given)
+    """SIGTERM where nothing needs saving first; training has a handler of its own. A second one leaves at once."""
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(143))
+    raise SystemExit(143)
+
+
 def main() -> None:
     """The entry point."""
+    signal.signal(signal.SIGTERM, terminate)
     sys.exit(run())
 
 

@@ -18,6 +18,7 @@ __all__ = [
     "DecodingConfig",
     "EvaluationConfig",
     "LuongConfig",
+    "Metric",
     "ModelConfig",
     "RecurrentEncoderConfig",
     "TextConfig",

@@ -6,7 +6,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ["Constraints"]
+__all__ = ["IMPOSSIBLE", "Constraints"]
 
 FREE = -1
 IMPOSSIBLE = float("-inf")

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from antiphon.sequence import Memory, Sequence
 
-__all__ = ["Direction", "RecurrentEncoder", "reverse_within"]
+__all__ = ["NETWORKS", "Direction", "Kind", "RecurrentEncoder", "initialise_recurrent", "reverse_within"]
 
 Kind = Literal["rnn", "gru", "lstm"]
 Network = nn.RNN | nn.GRU | nn.LSTM

@@ -26,6 +26,7 @@ from antiphon.sources.tokens import Tokenizer, train_tokenizer
 __all__ = ["build_entry"]
 
 CHUNK = 4096
+SAY_EVERY = 64 * CHUNK  # pairs between two signs of life
 MOST_HELD_OUT = 2000
 LISTED = 20
 
@@ -74,7 +75,8 @@ def build_entry(data: DataConfig, hashes: dict[str, str], folder: Path, say: Cal
     source, target = _vocabularies(data, held)
     say(f"encoding {_label(data.train)}")
     with RaggedWriter(folder, "source") as sources, RaggedWriter(folder, "target") as targets:
-        counts = _encode(data, held, dropped, (source, target), (sources, targets), {example.source for example in dev})
+        dev_sources = {example.source for example in dev}
+        counts = _encode(data, held, dropped, (source, target), (sources, targets), dev_sources, say)
         lengths = {"source": sources.facts(), "target": targets.facts()}
         sources.finish()
         targets.finish()
@@ -120,11 +122,14 @@ def _encode(
     tokenizers: tuple[Tokenizer, Tokenizer],
     writers: tuple[RaggedWriter, RaggedWriter],
     dev_sources: set[str],
+    say: Callable[[str], None],
 ) -> Counts:
     """Write the ids of all training pairs; too long ones are dropped, held out ones are put aside."""
     counts = Counts(0, [], set())
     pairs = read_pairs(data.train, data, dropped)
     while chunk := list(islice(pairs, CHUNK)):
+        if counts.pairs and counts.pairs // SAY_EVERY != (counts.pairs - CHUNK) // SAY_EVERY:
+            say(f"encoded {counts.pairs:,} pairs")
         kept: list[Pair] = []
         for pair in chunk:
             (counts.held_out if held.holds(pair.source) else kept).append(pair)

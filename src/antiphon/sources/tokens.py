@@ -19,7 +19,7 @@ from antiphon.config.schema import TextConfig
 from antiphon.errors import DataError, ModelFolderError
 from antiphon.sources.vocabulary import EOS, PAD, SOS, SPECIALS, UNK
 
-__all__ = ["CharacterTokenizer", "Tokenizer", "WordTokenizer", "load_tokenizer", "train_tokenizer"]
+__all__ = ["SILENT", "CharacterTokenizer", "Tokenizer", "WordTokenizer", "load_tokenizer", "train_tokenizer"]
 
 FORMAT = 1
 SILENT = (PAD, SOS, EOS)

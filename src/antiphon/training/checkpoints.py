@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from antiphon.files import TEMPORARY, publish, sha256, to_json
+from antiphon.files import discard, publish, sha256, sweep, to_json
 from antiphon.training.optimisers import optimizer_tensors, restore_optimizer
 from antiphon.training.progress import Progress
 
-__all__ = ["Checkpoint", "Checkpoints", "average"]
+__all__ = ["Checkpoint", "Checkpoints", "average", "made_with"]
 
 WEIGHTS, OPTIMIZER, PROGRESS, MANIFEST = "model.safetensors", "optimizer.safetensors", "progress.json", "manifest.json"
+CHECKED = {WEIGHTS, OPTIMIZER, PROGRESS}
+BROKEN = (ValueError, KeyError, TypeError, AttributeError)  # what reading a broken manifest may raise
+
+
+def made_with() -> dict[str, Any]:
+    """Sums are added in another order by other threads and other versions, so their last bits differ."""
+    return {"threads": torch.get_num_threads(), "torch": torch.__version__}
 
 
 @dataclass(frozen=True)
@@ -38,19 +45,35 @@ class Checkpoint:
     def progress(self) -> Progress:
         return Progress.from_json(json.loads((self.folder / PROGRESS).read_text("utf-8")))
 
+    def _manifest(self) -> dict[str, Any]:
+        manifest = json.loads((self.folder / MANIFEST).read_text("utf-8"))
+        if manifest["files"].keys() != CHECKED or not isinstance(manifest["finite"], bool):
+            raise ValueError(f"{MANIFEST} does not list what it should")
+        return dict(manifest)
+
     @property
     def finite(self) -> bool:
-        return bool(json.loads((self.folder / MANIFEST).read_text("utf-8"))["finite"])
+        """Every weight is a number, and so was the last loss."""
+        try:
+            return bool(self._manifest()["finite"])
+        except (OSError, *BROKEN):
+            return False
+
+    @property
+    def made_with(self) -> dict[str, Any]:
+        """What the last bits of its numbers depend on."""
+        return dict(self._manifest().get("made_with", {}))
 
     def damage(self) -> str | None:
         """What is wrong with it, if anything."""
         try:
-            manifest = json.loads((self.folder / MANIFEST).read_text("utf-8"))
-            for name, digest in manifest["files"].items():
+            for name, digest in self._manifest()["files"].items():
                 if sha256(self.folder / name) != digest:
                     return f"{name} does not have its checksum"
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            return str(error)
+        except OSError as error:
+            return f"{Path(error.filename or MANIFEST).name}: {error.strerror}"
+        except BROKEN:
+            return f"{MANIFEST} cannot be read"
         return None
 
     def restore(self, model: nn.Module, optimizer: Optimizer) -> Progress:
@@ -73,32 +96,38 @@ class Checkpoints:
             return []
         return [Checkpoint(path) for path in sorted(self.folder.iterdir()) if path.name.isdigit()]
 
-    def sweep(self) -> None:
-        """Removes what a killed process left under a temporary name."""
-        for path in self.folder.glob(f"{TEMPORARY}*"):
-            shutil.rmtree(path, ignore_errors=True)
-
     def save(self, model: nn.Module, optimizer: Optimizer, progress: Progress) -> Checkpoint:
         path = self.folder / f"{progress.update:08d}"
         weights = {name: tensor.detach().contiguous() for name, tensor in model.state_dict().items()}
-        finite = all(bool(torch.isfinite(tensor).all()) for tensor in weights.values() if tensor.is_floating_point())
-
+        numbers = all(bool(torch.isfinite(tensor).all()) for tensor in weights.values())
+        state = {**optimizer_tensors(optimizer, model), "rng": torch.get_rng_state()}
         with publish(path, replace=True) as folder:
-            save_file(weights, folder / WEIGHTS)
-            save_file({**optimizer_tensors(optimizer, model), "rng": torch.get_rng_state()}, folder / OPTIMIZER)
+            # Not safetensors' own save_file: its error for a full disk is not an OSError.
+            (folder / WEIGHTS).write_bytes(save(weights))
+            (folder / OPTIMIZER).write_bytes(save(state))
             (folder / PROGRESS).write_text(to_json(progress.to_json()), "utf-8")
-            files = {name: sha256(folder / name) for name in (WEIGHTS, OPTIMIZER, PROGRESS)}
-            (folder / MANIFEST).write_text(to_json({"finite": finite, "files": files}), "utf-8")
+            manifest = {
+                "finite": numbers and progress.skipped_in_a_row == 0,
+                "made_with": made_with(),
+                "files": {name: sha256(folder / name) for name in sorted(CHECKED)},
+            }
+            (folder / MANIFEST).write_text(to_json(manifest), "utf-8")
         return Checkpoint(path)
 
-    def newest(self, say: Callable[[str], None]) -> Checkpoint | None:
-        """The newest whole and finite one; a damaged one is named and passed over."""
-        for checkpoint in reversed(self.all()):
-            damage = checkpoint.damage()
-            if damage:
-                say(f"{checkpoint.folder}: damaged ({damage}); going on from the one before")
-            elif checkpoint.finite:
-                return checkpoint
+    def recover(self, say: Callable[[str], None]) -> Checkpoint | None:
+        """The newest whole and finite one; those after it are named and thrown away, for training comes by again."""
+        if self.folder.is_dir():
+            sweep(self.folder)
+        checkpoints = self.all()
+        while checkpoints:
+            newest = checkpoints.pop()
+            damage = newest.damage()
+            if damage is None and newest.finite:
+                return newest
+            fact = f"damaged ({damage})" if damage else "made when the loss was not a number"
+            instead = f"using the one before, {checkpoints[-1].folder.name}" if checkpoints else "starting over"
+            say(f"{newest.folder}: {fact}; {instead}")
+            discard(newest.folder)
         return None
 
     def prune(self, keep: set[int], newest: int) -> None:
@@ -107,7 +136,7 @@ class Checkpoints:
         finite = next((one.update for one in reversed(checkpoints) if one.finite), None)
         for checkpoint in checkpoints[:-newest]:
             if checkpoint.update not in keep and checkpoint.update != finite:
-                shutil.rmtree(checkpoint.folder, ignore_errors=True)
+                discard(checkpoint.folder)
 
 
 def average(checkpoints: list[Checkpoint]) -> dict[str, Tensor]:

@@ -61,7 +61,6 @@ class Evaluator:
 
     def _keep(self, progress: Progress, row: dict[str, float], samples: list[tuple[Example, str]]) -> None:
         best = best_row(progress.history, self.config.training.metric)
-        assert best is not None
         if best is row:
             save_weights(self.folder.path, self.generator.model.state_dict())
         self.folder.append(
@@ -76,6 +75,6 @@ class Evaluator:
                 for example, output in samples
             ],
         )
-        self.folder.write_metrics(progress.history, int(best["update"]))
+        self.folder.write_metrics(progress.history, int(best["update"]) if best else None)
         shown = [(example.source, output, output in example.references) for example, output in samples]
         self.display.evaluation(row, self.metrics, best is row, shown)

@@ -2,65 +2,106 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
-from antiphon.folder import save_weights
+from antiphon.errors import DivergedError
+from antiphon.files import disk_errors
+from antiphon.folder import is_whole, load_weights, save_weights
 from antiphon.pictures.attention import draw_attention
 from antiphon.pictures.curves import draw_results
 from antiphon.training.card import write_card
-from antiphon.training.checkpoints import Checkpoints, average
+from antiphon.training.checkpoints import Checkpoint, Checkpoints, average
 from antiphon.training.evaluator import Evaluator
 from antiphon.training.progress import Progress, best_row, is_better, value_of
 from antiphon.training.report import write_report
+from antiphon.training.run_folder import RunFolder
 
-__all__ = ["finish", "write_pictures"]
+__all__ = ["draw_pictures", "finish", "is_finished", "load_into", "write_pages"]
 
 PICTURES = 4
 
 
+def is_finished(folder: RunFolder, reason: str) -> bool:
+    """The end was written down to its last file, the report, and the model is whole."""
+    try:
+        stopped = json.loads(folder.summary.read_bytes())["stopped"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+    return stopped == reason and folder.report.exists() and is_whole(folder.path)
+
+
 def finish(evaluator: Evaluator, progress: Progress, checkpoints: Checkpoints, reason: str) -> None:
     """The best or the averaged weights go to the model folder, with everything that shows them."""
-    training, display = evaluator.config.training, evaluator.display
+    training, display, folder = evaluator.config.training, evaluator.display, evaluator.folder
     best = best_row(progress.history, training.metric)
-    assert best is not None, "the loop evaluates before it ends"
-    by_update = {checkpoint.update: checkpoint for checkpoint in checkpoints.all()}
-    weights, kind, value = by_update[int(best["update"])].weights(), "best", value_of(best, training.metric)
-    if training.average > 1 and len(progress.history) > 1:
-        chosen = [by_update[int(row["update"])] for row in progress.history[-training.average :]]
+    if best is None:
+        raise DivergedError(
+            f"{folder.path}: the loss on dev was not a number at any evaluation; "
+            f"lower training.learning_rate (now {training.learning_rate}) and begin again with --fresh or another --out"
+        )
+    folder.report.unlink(missing_ok=True)  # it comes back last: while it is not there, the end has not been reached
+    whole = _whole_checkpoints(progress, checkpoints, training.average, int(best["update"]), display.say)
+    kept = whole.get(int(best["update"]))
+    weights = kept.weights() if kept else load_weights(folder.path)
+    kind, value = "best", value_of(best, training.metric)
+    chosen = [whole[int(row["update"])] for row in progress.history[-training.average :] if int(row["update"]) in whole]
+    if training.average > 1 and len(chosen) > 1:
         averaged = average(chosen)
-        figures = _figures(evaluator, averaged)
-        figure = value_of(figures, training.metric)
+        figure = value_of(_figures(evaluator, averaged), training.metric)
         display.say(f"last {len(chosen)} evaluations averaged: {training.metric} {figure:.4g} (best: {value:.4g})")
         if is_better(training.metric, figure, value):
             weights, kind, value = averaged, "averaged", figure
-    save_weights(evaluator.folder.path, weights)
-    _load(evaluator, weights)
-    write_pictures(evaluator, progress, stopped=reason, weights=kind, value=value)
-    display.say(f"done: {reason}; {training.metric} {value:.4g} with the {kind} weights, in {evaluator.folder.path}")
+    save_weights(folder.path, weights)
+    load_into(evaluator, weights)
+    draw_pictures(evaluator, progress)
+    write_pages(evaluator, progress, stopped=reason, weights=kind, value=value)
+    display.say(f"done: {reason}; {training.metric} {value:.4g} with the {kind} weights, in {folder.path}")
+
+
+def _whole_checkpoints(
+    progress: Progress, checkpoints: Checkpoints, last: int, best: int, say: Callable[[str], None]
+) -> dict[int, Checkpoint]:
+    """The checkpoints of the best and the last evaluations by update; one that is damaged is named and left out."""
+    wanted = {best, *(int(row["update"]) for row in progress.history[-last:])}
+    whole = {one.update: one for one in checkpoints.all() if one.update in wanted and one.damage() is None}
+    for update in sorted(wanted - whole.keys()):
+        instead = "the best weights are taken from the model folder" if update == best else "left out of the average"
+        say(f"{checkpoints.folder / f'{update:08d}'}: missing or damaged; {instead}")
+    return whole
 
 
 def _figures(evaluator: Evaluator, weights: dict[str, Tensor]) -> dict[str, float]:
-    _load(evaluator, weights)
+    load_into(evaluator, weights)
     figures, _ = evaluator.figures()
     return figures
 
 
-def _load(evaluator: Evaluator, weights: dict[str, Tensor]) -> None:
+def load_into(evaluator: Evaluator, weights: dict[str, Tensor]) -> None:
+    """From now on the evaluator speaks with these weights."""
     with torch.no_grad():
         evaluator.generator.model.load_state_dict(weights)
 
 
-def write_pictures(
-    evaluator: Evaluator, progress: Progress, *, stopped: str, weights: str, value: float | None = None
-) -> None:
-    """results.png, attention/*.png, summary.json, card.md and report.html."""
-    folder, metric = evaluator.folder, evaluator.config.training.metric
+def draw_pictures(evaluator: Evaluator, progress: Progress) -> None:
+    """results.png and attention/*.png."""
+    metric = evaluator.config.training.metric
     best = best_row(progress.history, metric)
     if best:
         rows = [{**row, "best": float(row is best)} for row in progress.history]
-        draw_results(rows, "dev_loss" if metric == "loss" else metric, folder.path / "results.png")
+        draw_results(rows, "dev_loss" if metric == "loss" else metric, evaluator.folder.path / "results.png")
     _draw_attention(evaluator)
+
+
+def write_pages(
+    evaluator: Evaluator, progress: Progress, *, stopped: str, weights: str, value: float | None = None
+) -> None:
+    """summary.json, card.md and, last, report.html."""
+    folder, metric = evaluator.folder, evaluator.config.training.metric
+    best = best_row(progress.history, metric)
     folder.write_summary(
         {
             "parameters": evaluator.generator.model.parameter_count,
@@ -81,7 +122,8 @@ def write_pictures(
 
 def _draw_attention(evaluator: Evaluator) -> None:
     folder = evaluator.folder.attention
-    folder.mkdir(exist_ok=True)
+    with disk_errors(folder):
+        folder.mkdir(exist_ok=True)
     generator = evaluator.generator
     generator.model.eval()
     generator.check, check = None, generator.check  # pictures take a moment; a signal has been heard already

@@ -96,7 +96,7 @@ class Loop:
             if self._evaluation_due():
                 self.evaluate(self.progress, self._moment())
                 self._save()
-            reason = self._reason_to_stop()
+            reason = self.reason_to_stop()
             if reason:
                 return reason
             self._update()
@@ -129,7 +129,10 @@ class Loop:
         every = self.config.evaluate_every or self.updates_per_epoch
         return progress.update % every == 0 or progress.update >= self.updates
 
-    def _reason_to_stop(self) -> str | None:
+    def reason_to_stop(self) -> str | None:
+        """Why no further update is made, if so."""
+        if self._evaluation_due():
+            return None
         if self.progress.update >= self.updates:
             return f"all {self.updates} updates done"
         patience = self.config.patience
@@ -205,7 +208,8 @@ class Loop:
             raise DivergedError(
                 f"{self.folder.path}: the loss was not a number {progress.skipped_in_a_row} updates in a row, "
                 f"up to update {progress.update}; lower training.learning_rate (now {self.config.learning_rate}) "
-                f"or training.clip (now {self.config.clip}). The weights before that are in the folder and can be used"
+                f"or training.clip (now {self.config.clip}) and begin again with --fresh or another --out. "
+                "The weights of before are in the folder and can be used"
             )
 
     def _save(self) -> None:
@@ -213,5 +217,5 @@ class Loop:
         history = self.progress.history
         best = best_row(history, self.config.metric)
         evaluated = [int(row["update"]) for row in history[-self.config.average :]]
-        keep = {*evaluated, int(best["update"])} if best else set()
+        keep = {*evaluated, int(best["update"])} if best else {*evaluated}
         self.checkpoints.prune(keep, self.config.keep)

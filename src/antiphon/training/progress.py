@@ -67,9 +67,11 @@ def is_better(metric: str, value: float, than: float) -> bool:
 
 
 def best_row(history: list[dict[str, float]], metric: str) -> dict[str, float] | None:
-    """The first evaluation that no other beats."""
+    """The first evaluation that no other beats; one whose loss is not a number is none."""
     best: dict[str, float] | None = None
     for row in history:
+        if not math.isfinite(row["dev_loss"]):
+            continue
         if best is None or is_better(metric, value_of(row, metric), value_of(best, metric)):
             best = row
     return best

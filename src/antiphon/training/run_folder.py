@@ -20,9 +20,27 @@ import torch
 
 from antiphon import __version__
 from antiphon.errors import RunError
-from antiphon.files import disk_errors, to_json, write_text
+from antiphon.files import discard, disk_errors, sweep, to_json, write_text
 
 __all__ = ["RunFolder"]
+
+FILES = (
+    "command.txt",
+    "environment.json",
+    "data.json",
+    "log.jsonl",
+    "samples.jsonl",
+    "metrics.csv",
+    "summary.json",
+    "results.png",
+    "card.md",
+    "report.html",
+    "model.json",
+    "model.safetensors",
+    "tokenizer.source.json",
+    "tokenizer.target.json",
+    "config.yaml",
+)
 
 
 class RunFolder:
@@ -33,10 +51,12 @@ class RunFolder:
         self.checkpoints = path / "checkpoints"
         self.attention = path / "attention"
         self.config = path / "config.yaml"
+        self.data = path / "data.json"
         self.log = path / "log.jsonl"
         self.samples = path / "samples.jsonl"
         self.metrics = path / "metrics.csv"
         self.summary = path / "summary.json"
+        self.report = path / "report.html"
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -45,33 +65,60 @@ class RunFolder:
             self.path.mkdir(parents=True, exist_ok=True)
             handle = (self.path / ".lock").open("w")
         with handle:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                raise RunError(f"{self.path}: another process is training here; wait for it or use --out") from error
+            with disk_errors(self.path):
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError as error:
+                    fact = f"{self.path}: another process is training here"
+                    raise RunError(f"{fact}; wait for it or train into another folder with --out") from error
+            sweep(self.path)
             yield
 
     def write_facts(self, data: dict[str, Any]) -> None:
         """Who, where, with what."""
         write_text(self.path / "command.txt", shlex.join(sys.argv) + "\n")
         write_text(self.path / "environment.json", to_json(environment()))
-        write_text(self.path / "data.json", to_json(data))
+        write_text(self.data, to_json(data))
 
     def append(self, path: Path, rows: list[dict[str, Any]]) -> None:
         """Lines of JSON at the end of a file."""
         with disk_errors(path), path.open("a", encoding="utf-8") as file:
             file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
-    def rewind(self, *, update: int, evaluated: int) -> None:
-        """Drops the lines that a killed process wrote after its last checkpoint and its last evaluation."""
+    def start_over(self) -> None:
+        """Deletes what a run wrote, and nothing else that may lie there. The config goes last: it says whose it is."""
+        if not self.config.exists():
+            return
+        for folder in (self.checkpoints, self.attention):
+            if folder.is_dir():
+                discard(folder)
+        for name in FILES:
+            with disk_errors(self.path / name):
+                (self.path / name).unlink(missing_ok=True)
+
+    def changed_data(self, data: dict[str, Any]) -> list[str]:
+        """The data files that are no longer what they were when the run began."""
+        try:
+            files = json.loads(self.data.read_bytes())["files"]
+            before = {(file["part"], file["path"]): file["sha256"] for file in files}
+        except (OSError, ValueError, KeyError, TypeError):
+            return []  # a kill before it was written, or damage; nothing to compare with
+        now = {(file["part"], file["path"]): file["sha256"] for file in data["files"]}
+        return sorted({path for part, path in now if before.get((part, path)) != now[part, path]})
+
+    def rewind(self, *, update: int, history: list[dict[str, float]], best: int | None) -> None:
+        """Drops what a killed process wrote after its last checkpoint."""
+        evaluated = int(history[-1]["update"]) if history else 0
         for path, last in ((self.log, update), (self.samples, evaluated)):
             if path.exists():
-                rows = [line for line in path.read_text("utf-8").split("\n") if _update(line) <= last]
-                write_text(path, "".join(line + "\n" for line in rows))
+                lines = path.read_text("utf-8", "replace").split("\n")
+                write_text(path, "".join(line + "\n" for line in lines if _update(line) <= last))
+        self.write_metrics(history, best)
 
     def write_metrics(self, history: list[dict[str, float]], best: int | None) -> None:
         """metrics.csv, one row an evaluation."""
         if not history:
+            self.metrics.unlink(missing_ok=True)
             return
         buffer = io.StringIO()
         writer = csv.DictWriter(buffer, [*history[0], "best"], lineterminator="\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,24 +14,19 @@ from antiphon.config.schema import Config
 from antiphon.config.write import config_diff
 from antiphon.decoding.generator import Generator
 from antiphon.errors import DivergedError, Interrupted, RunError
-from antiphon.folder import LoadedModel, save_model, save_weights
+from antiphon.folder import LoadedModel, is_whole, load_weights, save_model, save_weights
 from antiphon.sources.corpus import Prepared, prepare
-from antiphon.training.checkpoints import Checkpoints
+from antiphon.training.checkpoints import Checkpoint, Checkpoints, made_with
 from antiphon.training.display import Display
 from antiphon.training.evaluator import Evaluator
-from antiphon.training.finish import finish, write_pictures
+from antiphon.training.finish import draw_pictures, finish, is_finished, load_into, write_pages
 from antiphon.training.loop import Loop
 from antiphon.training.optimisers import build_optimizer
-from antiphon.training.progress import Progress
+from antiphon.training.progress import Progress, best_row
 from antiphon.training.run_folder import RunFolder
 from antiphon.training.signals import StopRequested, StopSignals
 
 __all__ = ["train_run"]
-
-OURS = (
-    ["checkpoints", "attention"],
-    ["*.json", "*.jsonl", "*.csv", "*.safetensors", "config.yaml", "card.md", "report.html", "results.png"],
-)
 
 
 @dataclass(frozen=True)
@@ -45,6 +39,7 @@ class Run:
     loop: Loop
     evaluator: Evaluator
     progress: Progress
+    checkpoints: Checkpoints
 
 
 def train_run(config: Config, out: Path, *, display: Display, fresh: bool = False) -> None:
@@ -52,7 +47,7 @@ def train_run(config: Config, out: Path, *, display: Display, fresh: bool = Fals
     folder = RunFolder(out)
     with folder.locked():
         if fresh:
-            _start_over(folder)
+            folder.start_over()
         _refuse_other_config(folder, config)
         torch.set_num_threads(config.training.threads or torch.get_num_threads())
         prepared = prepare(config.data, display.say)
@@ -60,28 +55,26 @@ def train_run(config: Config, out: Path, *, display: Display, fresh: bool = Fals
             display.say(f"warning: {warning}")
         with StopSignals() as signals:
             run = _set_up(config, folder, prepared, display, signals.check)
-            try:
-                reason = run.loop.run()
-                finish(run.evaluator, run.progress, Checkpoints(folder.checkpoints), reason)
-            except StopRequested as stop:
-                raise _leave(run, stop.exit_code) from None
-            except DivergedError:
-                _keep_usable(run)
-                raise
-            finally:
-                display.close()
+            reason = run.loop.reason_to_stop()
+            if reason and is_finished(folder, reason):
+                display.say(f"{out}: this run is finished ({reason}); --fresh starts over")
+                return
+            _begin(run, prepared)
+            _go(run)
 
 
-def _start_over(folder: RunFolder) -> None:
-    """Deletes what a run wrote, and nothing else that may lie there."""
-    if not folder.config.exists():
-        return
-    folders, files = OURS
-    for name in folders:
-        shutil.rmtree(folder.path / name, ignore_errors=True)
-    for pattern in files:
-        for path in folder.path.glob(pattern):
-            path.unlink()
+def _go(run: Run) -> None:
+    """Every way a run can end leaves a folder that can be used."""
+    try:
+        reason = run.loop.run()
+        finish(run.evaluator, run.progress, run.checkpoints, reason)
+    except StopRequested as stop:
+        raise _leave(run, stop.exit_code) from None
+    except DivergedError:
+        _keep_usable_after_divergence(run)
+        raise
+    finally:
+        run.display.close()
 
 
 def _refuse_other_config(folder: RunFolder, config: Config) -> None:
@@ -98,21 +91,30 @@ def _refuse_other_config(folder: RunFolder, config: Config) -> None:
         )
 
 
+def _refuse_other_data(folder: RunFolder, prepared: Prepared) -> None:
+    changed = folder.changed_data(prepared.facts)
+    if changed:
+        raise RunError(
+            [
+                *(f"{path}: has changed since the run in {folder.path} began with it" for path in changed),
+                "put the old data back, train into another folder with --out, or start over here with --fresh",
+            ]
+        )
+
+
 def _set_up(config: Config, folder: RunFolder, prepared: Prepared, display: Display, check: Callable[[], None]) -> Run:
     torch.manual_seed(config.training.seed)
     source, target = prepared.source_tokenizer, prepared.target_tokenizer
+    checkpoints = Checkpoints(folder.checkpoints)
+    newest = checkpoints.recover(display.say)
+    if newest:
+        _refuse_other_data(folder, prepared)
     model = build_model(config.model, source_tokens=source.size, target_tokens=target.size)
     optimizer = build_optimizer(config.training, model)
-    checkpoints = Checkpoints(folder.checkpoints)
-    checkpoints.sweep()
-    newest = checkpoints.newest(display.say)
     progress = newest.restore(model, optimizer) if newest else Progress()
     if newest:
         display.say(f"going on from update {progress.update} of {folder.path}")
-    else:
-        save_model(folder.path, config, model.state_dict(), source, target)
-    folder.write_facts(prepared.facts)
-    folder.rewind(update=progress.update, evaluated=int(progress.history[-1]["update"]) if progress.history else 0)
+        _say_inexact(newest, display)
     generator = Generator(LoadedModel(config, model, source, target), check)
     evaluator = Evaluator(config=config, generator=generator, dev=prepared.dev, folder=folder, display=display)
     loop = Loop(
@@ -127,8 +129,32 @@ def _set_up(config: Config, folder: RunFolder, prepared: Prepared, display: Disp
         evaluate=evaluator,
         check=check,
     )
-    _introduce(display, loop, prepared, model.parameter_count)
-    return Run(config, folder, display, loop, evaluator, progress)
+    return Run(config, folder, display, loop, evaluator, progress, checkpoints)
+
+
+def _say_inexact(checkpoint: Checkpoint, display: Display) -> None:
+    before, now = checkpoint.made_with, made_with()
+    different = [f"{name} {before.get(name)}, now {now[name]}" for name in now if before.get(name) != now[name]]
+    if different:
+        display.say(
+            f"warning: the run so far was made with {' and '.join(different)}; it goes on well, "
+            "but its weights will not be bit-exact with those of a run that was never stopped "
+            "(OMP_NUM_THREADS sets the threads)"
+        )
+
+
+def _begin(run: Run, prepared: Prepared) -> None:
+    """The folder is made to say what the newest checkpoint knows, and to hold a model that can be used."""
+    history, model = run.progress.history, run.evaluator.generator.model
+    best = best_row(history, run.config.training.metric)
+    update = int(best["update"]) if best else None
+    if run.progress.update == 0 or not is_whole(run.folder.path):
+        kept = next((one for one in run.checkpoints.all() if one.update == update and not one.damage()), None)
+        weights = kept.weights() if kept else model.state_dict()
+        save_model(run.folder.path, run.config, weights, prepared.source_tokenizer, prepared.target_tokenizer)
+    run.folder.write_facts(prepared.facts)
+    run.folder.rewind(update=run.progress.update, history=history, best=update)
+    _introduce(run.display, run.loop, prepared, model.parameter_count)
 
 
 def _introduce(display: Display, loop: Loop, prepared: Prepared, parameters: int) -> None:
@@ -150,8 +176,26 @@ def _leave(run: Run, exit_code: int) -> Interrupted:
 
 
 def _keep_usable(run: Run) -> None:
-    """Before the first evaluation the model folder gets the weights of the moment; later it holds the best."""
-    weights = "best" if run.progress.history else "last"
-    if weights == "last":
-        save_weights(run.folder.path, run.evaluator.generator.model.state_dict())
-    write_pictures(run.evaluator, run.progress, stopped="interrupted", weights=weights)
+    """Before the first evaluation the model folder gets the weights of the moment; later it holds the best.
+
+    No pictures: whoever sent the signal waits.
+    """
+    best = best_row(run.progress.history, run.config.training.metric)
+    model = run.evaluator.generator.model
+    if best is None and all(bool(torch.isfinite(tensor).all()) for tensor in model.state_dict().values()):
+        save_weights(run.folder.path, model.state_dict())
+    write_pages(run.evaluator, run.progress, stopped="interrupted", weights="best" if best else "last")
+
+
+def _keep_usable_after_divergence(run: Run) -> None:
+    """The best weights are in the folder; if there was no evaluation, those of the newest finite checkpoint.
+
+    If there is none either, the folder keeps the weights of the beginning.
+    """
+    best = best_row(run.progress.history, run.config.training.metric)
+    finite = [one for one in run.checkpoints.all() if one.finite and one.damage() is None]
+    if best is None and finite:
+        save_weights(run.folder.path, finite[-1].weights())
+    load_into(run.evaluator, load_weights(run.folder.path))
+    draw_pictures(run.evaluator, run.progress)
+    write_pages(run.evaluator, run.progress, stopped="diverged", weights="best" if best else "last")

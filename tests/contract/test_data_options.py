@@ -1,0 +1,233 @@
+"""Every key of data and decoding does what its description says; and no section is forgotten."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import test_model_options
+import test_training_options
+import torch
+from pydantic import BaseModel
+from tiny_models import choices, fill
+from tiny_runs import WORDS, tiny_config
+
+from antiphon.build import build_model
+from antiphon.config import schema
+from antiphon.config.schema import Config, DataConfig, DecodingConfig, TextConfig, TrainingConfig
+from antiphon.decoding.generator import Generator
+from antiphon.folder import LoadedModel
+from antiphon.sequence import Sequence
+from antiphon.sources.corpus import Prepared, prepare
+from antiphon.sources.tokens import CharacterTokenizer
+from antiphon.sources.vocabulary import EOS
+
+Prepare = Callable[..., Prepared]
+PAIRS = [("a b", "x y"), ("b c", "y z"), ("c c c a", "z z"), ("d", "x x x"), ("a", "w"), ("a d", "v")]
+
+
+@pytest.fixture
+def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Prepare:
+    """PAIRS, prepared with other values in `data`."""
+    monkeypatch.setenv("ANTIPHON_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    Path("train.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in PAIRS))
+    Path("dev.tsv").write_text("a d\tv x\nd a\tx v\n")
+
+    def with_values(**values: Any) -> Prepared:  # noqa: ANN401
+        return prepare(DataConfig.model_validate({"train": "train.tsv", "dev": "dev.tsv", **values}), lambda _: None)
+
+    return with_values
+
+
+def texts(prepared: Prepared) -> list[tuple[str, str]]:
+    sides = [(prepared.source_tokenizer, prepared.train.source), (prepared.target_tokenizer, prepared.train.target)]
+    source, target = ([side.decode(rows[row].tolist()) for row in range(len(prepared.train))] for side, rows in sides)
+    return list(zip(source, target, strict=True))
+
+
+def train(read: Prepare) -> None:
+    """Another file, a compressed one, two parallel ones."""
+    assert texts(read()) == PAIRS
+    Path("other.jsonl.gz").write_bytes(gzip.compress(b'{"in": "q", "out": "r"}\n'))
+    named = {"source": {"column": "in"}, "target": {"column": "out"}}
+    assert texts(read(train="other.jsonl.gz", dev="other.jsonl.gz", **named)) == [("q", "r")]
+    Path("left.txt").write_text("a\nb\n")
+    Path("right.txt").write_text("c\nd\n")
+    assert texts(read(train=["left.txt", "right.txt"])) == [("a", "c"), ("b", "d")]
+
+
+def dev(read: Prepare) -> None:
+    assert [example.source for example in read().dev] == ["a d", "d a"]
+    held = read(dev=None)
+    assert {example.source for example in held.dev} < {source for source, _ in PAIRS}
+    assert len(texts(held)) + len(held.dev) == len(PAIRS)
+
+
+def hold_out(read: Prepare) -> None:
+    assert len(read(dev=None, hold_out=0.2).dev) == 1
+    assert len(read(dev=None, hold_out=0.49).dev) == 3
+
+
+def header(read: Prepare) -> None:
+    assert texts(read(header=True)) == PAIRS[1:]
+    assert texts(read(header=False)) == texts(read(header=None)) == PAIRS
+
+
+def source(read: Prepare) -> None:
+    """The two sides change places."""
+    turned = [(target, source) for source, target in PAIRS]
+    assert texts(read(source={"column": 1}, target={"column": 0})) == turned
+
+
+def target(read: Prepare) -> None:
+    assert texts(read(target={"column": 0})) == [(source, source) for source, _ in PAIRS]
+
+
+def shared_vocabulary(read: Prepare) -> None:
+    apart, shared = read(), read(shared_vocabulary=True)
+    assert shared.source_tokenizer.fingerprint == shared.target_tokenizer.fingerprint
+    assert shared.target_tokenizer.encode("a") != apart.target_tokenizer.encode("a")
+    assert shared.source_tokenizer.size > apart.source_tokenizer.size
+
+
+def column(read: Prepare) -> None:
+    Path("three.tsv").write_text("in\tout\talso\nb\ty\tz\n")
+    three = {"train": "three.tsv", "dev": "three.tsv"}
+    assert texts(read(**three, header=True, target={"column": 2})) == [("b", "z")]
+    assert texts(read(**three, source={"column": "out"}, target={"column": "in"})) == [("y", "b")]
+    assert texts(read(**three, header=True, target={"column": [1, 2]})) == [("b", "y"), ("b", "z")]
+
+
+def tokens(read: Prepare) -> None:
+    cut = {
+        kind: read(source={"tokens": kind, "vocabulary": 300}).source_tokenizer
+        for kind in choices(TextConfig, "tokens")
+    }
+    assert {kind: one.kind for kind, one in cut.items()} == {kind: kind for kind in cut}
+    assert len(cut["characters"].encode("a b")) == 3
+    assert len(cut["words"].encode("a b")) == 2
+
+
+def vocabulary(read: Prepare) -> None:
+    assert read(source={"vocabulary": 2}).source_tokenizer.size == 2 + 4
+
+
+def min_count(read: Prepare) -> None:
+    assert read().target_tokenizer.unknown("wx") == []
+    assert read(target={"column": 1, "min_count": 2}).target_tokenizer.unknown("wx") == ["w"]
+
+
+def max_length(read: Prepare) -> None:
+    short = read(source={"max_length": 3})
+    assert texts(short) == [pair for pair in PAIRS if len(pair[0]) <= 3]
+    assert short.facts["dropped"]["reasons"] == {"source longer than 3 tokens": 1}
+    assert read(target={"column": 1, "max_length": 3}).facts["dropped"]["reasons"] == {"target longer than 3 tokens": 1}
+
+
+def one_kind(_: Prepare) -> None:
+    """A word with one meaning so far; a second one needs an effect."""
+    assert choices(TextConfig, "kind") == ("text",)
+
+
+DATA_EFFECTS: dict[type[BaseModel], dict[str, Callable[[Prepare], None]]] = {
+    DataConfig: {
+        effect.__name__: effect for effect in (train, dev, hold_out, header, source, target, shared_vocabulary)
+    },
+    TextConfig: {
+        "kind": one_kind,
+        **{effect.__name__: effect for effect in (column, tokens, vocabulary, min_count, max_length)},
+    },
+}
+DATA_KEYS = [(section, key) for section, effects in DATA_EFFECTS.items() for key in effects]
+
+
+@pytest.mark.parametrize(("section", "key"), DATA_KEYS, ids=lambda value: getattr(value, "__name__", value))
+def test_the_key_of_data_does_what_it_says(section: type[BaseModel], key: str, read: Prepare) -> None:
+    DATA_EFFECTS[section][key](read)
+
+
+class Starts:
+    """How many sentences are read at once."""
+
+    def __init__(self, generator: Generator) -> None:
+        self.sizes: list[int] = []
+        start = generator.model.start
+
+        def counted(source: Sequence) -> object:
+            self.sizes.append(source.values.size(0))
+            return start(source)
+
+        generator.model.start = counted  # type: ignore[assignment, method-assign]
+
+
+def answering(end: float = 1.5, **decoding: Any) -> Generator:  # noqa: ANN401
+    config = tiny_config(Path("pairs.tsv"), decoding=decoding)
+    letters = CharacterTokenizer("abcd")
+    model = build_model(config.model, source_tokens=letters.size, target_tokens=letters.size).eval()
+    fill(model, scale=1.1)
+    with torch.no_grad():
+        model.decoder.output.bias[EOS] += end
+    return Generator(LoadedModel(config, model, letters, letters))
+
+
+def beam() -> None:
+    """A wider beam finds answers that are as probable or more, some of them more."""
+    narrow, wide = (answering(beam=size, length_penalty=0.0, end=0.0).generate(WORDS) for size in (1, 5))
+    gains = [after.score - before.score for before, after in zip(narrow, wide, strict=True)]
+    assert max(gains) > 0.01
+    assert len(answering(beam=3).generate("ab", n_best=3).alternatives) == 3
+
+
+def length_penalty() -> None:
+    """score = Σ log p / length^a; a larger a favours longer answers."""
+    plain, normal = (answering(length_penalty=a).generate(WORDS) for a in (0.0, 1.0))
+    assert all(one.score == pytest.approx(sum(one.log_probs)) for one in plain)
+    assert all(one.score == pytest.approx(sum(one.log_probs) / len(one.tokens)) for one in normal)
+    assert sum(len(one.tokens) for one in normal) > sum(len(one.tokens) for one in plain)
+
+
+def longest_answer() -> None:
+    for limit in (2, 5):
+        answers = answering(beam=2, max_length=limit, end=-100.0).generate(WORDS)
+        assert {len(one.tokens) for one in answers} == {limit}
+
+
+def batch_size() -> None:
+    for size, expected in ((4, [4, 4, 2]), (64, [10])):
+        generator = answering(batch_size=size)
+        starts = Starts(generator)
+        generator.generate(WORDS[:10], weights=False)
+        assert starts.sizes == expected
+
+
+DECODING_EFFECTS: dict[str, Callable[[], None]] = {
+    "beam": beam,
+    "length_penalty": length_penalty,
+    "max_length": longest_answer,
+    "batch_size": batch_size,
+}
+
+
+@pytest.mark.parametrize("key", DECODING_EFFECTS)
+def test_the_key_of_decoding_does_what_it_says(key: str) -> None:
+    DECODING_EFFECTS[key]()
+
+
+EFFECTS: dict[type[BaseModel], set[str]] = {
+    **{section: set(keys) for section, keys in test_model_options.MODEL_EFFECTS.items()},
+    **{section: set(keys) for section, keys in DATA_EFFECTS.items()},
+    TrainingConfig: set(test_training_options.TRAINING_EFFECTS),
+    schema.EvaluationConfig: set(test_training_options.EVALUATION_EFFECTS),
+    DecodingConfig: set(DECODING_EFFECTS),
+    Config: {"data", "model", "training", "decoding", "evaluation"},  # the sections above
+}
+
+
+def test_every_key_of_every_section_has_an_effect() -> None:
+    """A new key or a new section fails here until a table says what it does."""
+    sections = schema.Section.__subclasses__()
+    assert {section: set(section.model_fields) for section in sections} == EFFECTS

@@ -1,0 +1,60 @@
+"""Every shipped recipe can be read, says what it costs and gives, and fits its data."""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+
+import pytest
+
+from antiphon.build import build_model
+from antiphon.config.read import read_config, recipe_names, recipe_text
+from antiphon.sources.pairs import Dropped, read_pairs
+from antiphon.sources.tokens import train_tokenizer
+
+NAMES = recipe_names()
+WITH_DATA = [name for name in NAMES if str(read_config(name).data.train).startswith("@")]
+
+
+def header(name: str) -> dict[str, str]:
+    """`#   cost     about a minute` and the like."""
+    comments = [line for line in recipe_text(name).split("\n") if line.startswith("#   ")]
+    return {found[1]: found[2] for line in comments if (found := re.fullmatch(r"# {3}(\w+) +(\S.*)", line))}
+
+
+def test_the_recipes_are_these() -> None:
+    assert NAMES == ["demo", "g2p", "reverse", "translate"]
+    assert WITH_DATA == ["demo", "g2p", "reverse"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_header_says_what_to_expect(name: str) -> None:
+    first = recipe_text(name).split("\n")[0]
+    assert re.fullmatch(r"# [A-Z].*\.", first), "the first line says what it is; `antiphon recipes` prints it"
+    said = header(name)
+    assert {"command", "cost", "result"} <= said.keys()
+    assert said["command"].startswith("antiphon ")
+    assert name in said["command"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_model_can_be_built(name: str) -> None:
+    config = read_config(name)
+    assert build_model(config.model, source_tokens=10, target_tokens=10).parameter_count > 0
+
+
+@pytest.mark.parametrize("name", WITH_DATA)
+def test_the_recipe_fits_its_data(name: str) -> None:
+    """All of the first pairs are usable, short enough, and answered within decoding.max_length (</s> counts)."""
+    data, dropped = read_config(name).data, Dropped()
+    assert data.dev is not None
+    for files in (data.train, data.dev):
+        pairs = list(islice(read_pairs(files, data, dropped), 400))
+        assert (len(pairs), dropped.total) == (400, 0)
+        for texts, side, longest in (
+            ([pair.source for pair in pairs], data.source, data.source.max_length),
+            ([pair.target for pair in pairs], data.target, read_config(name).decoding.max_length - 1),
+        ):
+            tokenizer = train_tokenizer(texts, side)
+            assert max(len(ids) for ids in tokenizer.encode_batch(texts)) <= min(longest, side.max_length)
+            assert tokenizer.size < 50, "letters and phones are few: the tokens are those of the task"

@@ -1,0 +1,155 @@
+"""A damaged checkpoint is noticed and named, and the one before is used."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from fault_runs import Baseline, Forge, checkpoints
+from torch import nn
+
+from antiphon.training.checkpoints import Checkpoints, average
+from antiphon.training.progress import Progress
+
+FILES = ["model.safetensors", "optimizer.safetensors", "progress.json", "manifest.json"]
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-7])
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 4
+    path.write_bytes(content)
+
+
+def remove(path: Path) -> None:
+    path.unlink()
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def interrupted(forge: Forge, run: Path) -> None:
+    """Stands at update 7 of 14, with checkpoints before it."""
+    assert forge.train(run, fault=("batch", 13, "term")).code == 143
+    assert checkpoints(run) == ["00000005", "00000006", "00000007"]
+
+
+@pytest.mark.parametrize(
+    ("damage", "file"),
+    [(truncate, FILES[0]), (flip, FILES[1]), (remove, FILES[2]), (empty, FILES[3]), (remove, FILES[3])],
+)
+def test_the_one_before_is_used(
+    forge: Forge, baseline: Baseline, run: Path, damage: Callable[[Path], None], file: str
+) -> None:
+    interrupted(forge, run)
+    damage(run / "checkpoints" / "00000007" / file)
+    ended = forge.train(run)
+    assert ended.code == 0, ended.said
+    assert f"{run}/checkpoints/00000007: damaged ({file}" in ended.said
+    assert "using the one before, 00000006" in ended.said
+    assert "going on from update 6" in ended.said
+    baseline.assert_same_end(run)
+
+
+@pytest.mark.parametrize("damage", [truncate, flip, remove, empty])
+@pytest.mark.parametrize("file", FILES)
+def test_every_damage_to_every_file_is_seen(
+    baseline: Baseline, tmp_path: Path, damage: Callable[[Path], None], file: str
+) -> None:
+    shutil.copytree(baseline.run / "checkpoints", tmp_path / "checkpoints")
+    newest = Checkpoints(tmp_path / "checkpoints").all()[-1]
+    assert newest.damage() is None
+    damage(newest.folder / file)
+    assert file in (newest.damage() or "")
+    said: list[str] = []
+    chosen = Checkpoints(tmp_path / "checkpoints").recover(said.append)
+    assert chosen is not None
+    assert chosen.update < newest.update
+    assert len(said) == 1
+    assert not newest.folder.exists()
+
+
+def test_all_damaged_starts_over_and_says_so(forge: Forge, baseline: Baseline, run: Path) -> None:
+    interrupted(forge, run)
+    for path in run.glob("checkpoints/*/model.safetensors"):
+        flip(path)
+    ended = forge.train(run)
+    assert ended.code == 0, ended.said
+    assert ended.said.count("damaged (model.safetensors does not have its checksum)") == 3
+    assert "starting over" in ended.said
+    assert "going on" not in ended.said
+    baseline.assert_same_end(run)
+    assert [json.loads(line)["update"] for line in (run / "log.jsonl").read_text().splitlines()] == [1]
+
+
+def test_a_damaged_checkpoint_of_the_average_is_left_out_and_named(forge: Forge, run: Path) -> None:
+    """Older than the newest, so the run goes on; at the end it says what it could not use."""
+    assert forge.train(run, fault=("batch", 24, "term")).code == 143
+    flip(run / "checkpoints" / "00000010" / "model.safetensors")
+    ended = forge.train(run)
+    assert ended.code == 0, ended.said
+    assert f"{run}/checkpoints/00000010: missing or damaged" in ended.said
+
+
+def test_other_threads_are_said_to_be_inexact(forge: Forge, run: Path) -> None:
+    interrupted(forge, run)
+    path = run / "checkpoints" / "00000007" / "manifest.json"
+    manifest = json.loads(path.read_bytes())
+    assert manifest["made_with"]["threads"] == 1
+    manifest["made_with"]["threads"] = 3
+    path.write_text(json.dumps(manifest))
+    ended = forge.train(run)
+    assert ended.code == 0, ended.said
+    assert "made with threads 3, now 1" in ended.said
+    assert "not be bit-exact" in ended.said
+
+
+def test_equal_threads_are_not_mentioned(forge: Forge, run: Path) -> None:
+    interrupted(forge, run)
+    assert "bit-exact" not in forge.train(run).said
+
+
+def saved(checkpoints: Checkpoints, update: int, value: float, in_a_row: int = 0) -> None:
+    model = nn.Linear(2, 2)
+    nn.init.constant_(model.weight, value)
+    nn.init.constant_(model.bias, value)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    checkpoints.save(model, optimizer, Progress(update=update, skipped_in_a_row=in_a_row))
+
+
+def test_the_last_finite_one_is_never_pruned(tmp_path: Path) -> None:
+    kept = Checkpoints(tmp_path)
+    saved(kept, 1, 1.0)
+    saved(kept, 2, 2.0)
+    for update, value, in_a_row in ((3, float("nan"), 0), (4, float("inf"), 0), (5, 1.0, 2)):
+        saved(kept, update, value, in_a_row)
+        kept.prune(set(), 1)
+    assert [one.update for one in kept.all()] == [2, 5]
+    said: list[str] = []
+    chosen = kept.recover(said.append)
+    assert chosen is not None
+    assert chosen.update == 2
+    assert "made when the loss was not a number; using the one before, 00000002" in said[0]
+
+
+def test_pruning_keeps_what_it_is_told_to(tmp_path: Path) -> None:
+    kept = Checkpoints(tmp_path)
+    for update in range(1, 7):
+        saved(kept, update, 1.0)
+    kept.prune({2}, 2)
+    assert [one.update for one in kept.all()] == [2, 5, 6]
+
+
+def test_the_average_is_the_mean(tmp_path: Path) -> None:
+    kept = Checkpoints(tmp_path)
+    for update, value in ((1, 1.0), (2, 2.0), (3, 6.0)):
+        saved(kept, update, value)
+    assert average(kept.all())["weight"].tolist() == [[3.0, 3.0], [3.0, 3.0]]

@@ -1,0 +1,106 @@
+"""A full disk: a sentence, exit code 2, and what was there before is still there and whole."""
+
+from __future__ import annotations
+
+import os
+import random
+import secrets
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fault_runs import Baseline, Forge, checkpoints
+
+from antiphon.errors import DiskError
+from antiphon.files import TEMPORARY, publish, write_bytes
+from antiphon.folder import is_whole
+from antiphon.training.checkpoints import Checkpoints
+
+
+def assert_said(said: str) -> None:
+    assert "No space left on device" in said
+    assert "free some space" in said
+    assert "Traceback" not in said
+    assert "our bug" not in said
+
+
+def assert_nothing_lost(run: Path, newest_before: str) -> None:
+    """Every checkpoint is whole, none younger than the newest of before was lost, the model can be used."""
+    assert [one.damage() for one in Checkpoints(run / "checkpoints").all()] == [None] * len(checkpoints(run))
+    assert checkpoints(run)[-1] >= newest_before
+    assert is_whole(run)
+
+
+@pytest.mark.parametrize("turn", range(4))
+def test_full_from_any_write_on(forge: Forge, baseline: Baseline, run: Path, turn: int) -> None:
+    """Every write from that one on fails; when there is room again, the same command goes on to the same bytes."""
+    seed = secrets.randbits(32)
+    print(f"seed {seed}")
+    assert forge.train(run, fault=("batch", 8, "term")).code == 143
+    newest = checkpoints(run)[-1]
+    number = turn * 30 + random.Random(seed).randrange(1, 31)
+    ended = forge.train(run, fault=("disk", number, "full"))
+    assert ended.code == 2, ended.said
+    assert_said(ended.said)
+    assert_nothing_lost(run, newest)
+    ended = forge.train(run)
+    assert ended.code == 0, ended.said
+    baseline.assert_same_end(run)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = shutil.which("mount")
+    if os.geteuid() != 0 or mount is None:
+        pytest.skip("only root can mount a small disk")
+    mounted = subprocess.run([mount, "-t", "tmpfs", "-o", "size=260k", "tmpfs", str(folder)], check=False)
+    if mounted.returncode != 0:
+        pytest.skip("mounting is not allowed here")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_disk_that_is_really_full(forge: Forge, baseline: Baseline, small_disk: Path) -> None:
+    """Room for the first checkpoint and not for the third."""
+    run = small_disk / "run"
+    ended = forge.train(run)
+    assert ended.code == 2, ended.said
+    assert_said(ended.said)
+    assert_nothing_lost(run, "00000003")
+    subprocess.run(["mount", "-o", "remount,size=8m", str(small_disk)], check=True)
+    ended = forge.train(run)
+    assert ended.code == 0, ended.said
+    assert "going on from update" in ended.said
+    baseline.assert_same_end(run)
+
+
+def test_a_file_is_replaced_as_a_whole_or_not_at_all(small_disk: Path) -> None:
+    path = small_disk / "file"
+    write_bytes(path, b"old")
+    with pytest.raises(DiskError, match=r"file: cannot be written \(No space left on device\); free some space"):
+        write_bytes(path, bytes(1_000_000))
+    assert path.read_bytes() == b"old"
+    assert list(small_disk.iterdir()) == [path]
+
+
+def test_a_folder_is_replaced_as_a_whole_or_not_at_all(small_disk: Path) -> None:
+    folder = small_disk / "folder"
+    with publish(folder) as temporary:
+        (temporary / "file").write_bytes(b"old")
+    with pytest.raises(DiskError, match="No space left on device"), publish(folder, replace=True) as temporary:
+        (temporary / "file").write_bytes(bytes(1_000_000))
+    assert (folder / "file").read_bytes() == b"old"
+    assert not list(small_disk.glob(f"{TEMPORARY}*"))
+
+
+@pytest.mark.parametrize("name", ["", "sub"])
+def test_a_run_folder_that_cannot_be_made(forge: Forge, tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").write_text("in the way")
+    ended = forge.train(tmp_path / "file" / name)
+    assert ended.code == 2
+    assert "cannot be written" in ended.said
+    assert "Traceback" not in ended.said

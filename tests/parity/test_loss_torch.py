@@ -1,0 +1,52 @@
+"""The loss against torch's cross entropy."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from tiny_models import close
+from torch.nn import functional
+
+from antiphon.sequence import Sequence
+from antiphon.sources.vocabulary import PAD
+from antiphon.training.loss import cross_entropy
+
+B, T, V = 3, 5, 7
+OUTPUTS = Sequence.of_ids([[4, 5, 6, 4, 2], [3, 2], [6, 6, 2]], PAD)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.6])
+def test_total_is_torchs_sum_over_real_positions(smoothing: float) -> None:
+    logits = torch.sin(torch.arange(B * T * V, dtype=torch.float64)).reshape(B, T, V).mul(3).requires_grad_()
+    twin = logits.detach().clone().requires_grad_()
+    loss = cross_entropy(logits, OUTPUTS, smoothing)
+    targets = OUTPUTS.values.masked_fill(~OUTPUTS.mask, -100)
+    flat, wanted = twin.reshape(-1, V), targets.reshape(-1)
+    expected = functional.cross_entropy(flat, wanted, label_smoothing=smoothing, reduction="sum", ignore_index=-100)
+    close(loss.total, expected)
+    close(loss.plain, functional.cross_entropy(flat, wanted, reduction="sum", ignore_index=-100))
+    assert not loss.plain.requires_grad
+    assert loss.count == 10
+    loss.backward(scale=0.25)
+    (expected * 0.25).backward()
+    assert logits.grad is not None
+    assert twin.grad is not None
+    close(logits.grad, twin.grad)
+    assert not logits.grad[~OUTPUTS.mask].any()
+
+
+def test_padding_adds_nothing_whatever_its_logits() -> None:
+    logits = torch.sin(torch.arange(B * T * V, dtype=torch.float64)).reshape(B, T, V)
+    wild = logits.clone()
+    wild[~OUTPUTS.mask] = torch.tensor(math.inf)
+    close(cross_entropy(wild, OUTPUTS, 0.1).total, cross_entropy(logits, OUTPUTS, 0.1).total)
+
+
+def test_numbers_on_paper() -> None:
+    """p = (1/2, 1/4, 1/4); -log p(0) = log 2; smoothed by 0.3: 0.7 log 2 + 0.1 (log 2 + 2 log 4)."""
+    logits = torch.tensor([[[2.0, 1.0, 1.0]]], dtype=torch.float64) * math.log(2)
+    target = Sequence(torch.tensor([[0]]), torch.tensor([[True]]))
+    assert float(cross_entropy(logits, target).total) == pytest.approx(math.log(2))
+    assert float(cross_entropy(logits, target, 0.3).total) == pytest.approx(1.2 * math.log(2))

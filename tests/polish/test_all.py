@@ -1,0 +1,72 @@
+"""`__all__` is the list of what a module offers: it exists, it is true, and nobody uses anything beside it."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import antiphon
+
+ROOT = Path(antiphon.__file__).parent
+
+
+def module_name(path: Path) -> str:
+    """antiphon.sources.batches for src/antiphon/sources/batches.py."""
+    return ".".join(("antiphon", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
+
+
+TREES = {module_name(path): ast.parse(path.read_text("utf-8")) for path in sorted(ROOT.rglob("*.py"))}
+# A package that is only a docstring has nothing to offer.
+WITH_NAMES = [name for name, tree in TREES.items() if any(not isinstance(node, ast.Expr) for node in tree.body)]
+
+
+def used_from_outside() -> list[tuple[str, str, str]]:
+    """(user, module, name) for every `from antiphon.module import name`, inside functions too."""
+    return [
+        (user, node.module, alias.name)
+        for user, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module in TREES
+        for alias in node.names
+        if f"{node.module}.{alias.name}" not in TREES
+    ]
+
+
+@pytest.mark.parametrize("name", WITH_NAMES)
+def test_all_exists_and_is_true(name: str) -> None:
+    module = importlib.import_module(name)
+    listed = module.__all__
+    assert [one for one, count in Counter(listed).items() if count > 1] == []
+    assert [one for one in listed if not hasattr(module, one)] == []
+    assert [one for one in listed if one.startswith("_") and one != "__version__"] == []
+
+
+def test_what_another_module_imports_is_listed() -> None:
+    """A name is public when another module uses it; the rest of a file may change without asking."""
+    hidden = [use for use in used_from_outside() if use[2] not in importlib.import_module(use[1]).__all__]
+    assert hidden == []
+
+
+def test_nothing_imports_an_underscore() -> None:
+    assert [use for use in used_from_outside() if use[2].startswith("_") and use[2] != "__version__"] == []
+
+
+def test_the_package_imports_nothing_until_asked() -> None:
+    """`import antiphon` is light, every public name comes when it is first used, and others are refused."""
+    code = (
+        "import sys, antiphon\n"
+        "early = [name for name in sys.modules if name.startswith('antiphon.') or name in ('torch', 'numpy')]\n"
+        "assert early == [], early\n"
+        "assert dir(antiphon) == sorted(antiphon.__all__), dir(antiphon)\n"
+        "assert all(getattr(antiphon, name) is not None for name in antiphon.__all__)\n"
+        "assert 'torch' in sys.modules\n"
+        "print(hasattr(antiphon, 'nonsense'))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "False\n", "")

@@ -1,0 +1,109 @@
+"""Dependencies point one way, and some things are nowhere: read from the source, without importing it."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import antiphon
+
+ROOT = Path(antiphon.__file__).parent
+
+# Lowest first; a module may import its own layer and those above it in this list.
+LAYERS: tuple[tuple[str, ...], ...] = (
+    ("errors", "sequence", "files", "visible"),
+    ("config",),
+    ("sources",),
+    ("attention", "encoders"),
+    ("decoders",),
+    ("model",),
+    ("build",),
+    ("folder",),
+    ("decoding",),
+    ("evaluation",),
+    ("pictures",),
+    ("training",),
+    ("api",),
+    ("cli",),
+)
+RANK = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}
+FILES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
+TREES = {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text("utf-8")) for path in FILES}
+PICKLES = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "marshal", "shelve", "joblib"}
+# Search is handed a function; only the generator knows the model behind it.
+SEARCH = [name for name in TREES if name.startswith("decoding/") and not name.endswith("/generator.py")]
+# What `antiphon --help` may cost; everything else is imported inside the functions that need it.
+LIGHT = {*sys.stdlib_module_names, "typer", "antiphon.cli", "antiphon.errors", "antiphon.visible"}
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    """Every module that is imported, inside functions too; `from antiphon import api` is antiphon.api."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            if node.module == "antiphon":
+                yield from (f"antiphon.{alias.name}" for alias in node.names if alias.name != "__version__")
+            else:
+                yield str(node.module)
+
+
+def at_the_top(tree: ast.Module) -> Iterator[str]:
+    """What importing the module imports; not what stands under TYPE_CHECKING."""
+    for node in tree.body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield from imported(ast.Module([node], []))
+
+
+def part_of(module: str) -> str:
+    return module.split(".")[1]
+
+
+def test_every_part_has_its_layer() -> None:
+    assert {name.split("/")[0].removesuffix(".py") for name in TREES} == set(RANK)
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_imports_point_downwards(name: str) -> None:
+    own = RANK[name.split("/")[0].removesuffix(".py")]
+    upwards = [
+        module for module in imported(TREES[name]) if module.startswith("antiphon.") and RANK[part_of(module)] > own
+    ]
+    assert upwards == []
+
+
+@pytest.mark.parametrize("name", SEARCH)
+def test_search_knows_no_model(name: str) -> None:
+    others = [module for module in imported(TREES[name]) if module.startswith("antiphon.")]
+    assert [module for module in others if part_of(module) != "decoding"] == []
+
+
+@pytest.mark.parametrize("name", [name for name in TREES if name.startswith("cli/")])
+def test_the_command_line_is_light(name: str) -> None:
+    def light(module: str) -> bool:
+        return module.split(".")[0] in LIGHT or any(f"{module}.".startswith(f"{one}.") for one in LIGHT)
+
+    assert [module for module in at_the_top(TREES[name]) if not light(module)] == []
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_no_pickle_and_no_code_from_data(name: str) -> None:
+    tree = TREES[name]
+    assert [module for module in imported(tree) if module.split(".")[0] in PICKLES] == []
+    calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    assert [call.id for call in calls if isinstance(call, ast.Name) and call.id in ("eval", "exec")] == []
+    dotted = {ast.unparse(call) for call in calls if isinstance(call, ast.Attribute)}
+    assert dotted & {"torch.load", "torch.save", "torch.jit.load", "yaml.load", "yaml.unsafe_load"} == set()
+    keywords = [ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.keyword)]
+    assert "allow_pickle=True" not in keywords
+
+
+def test_nothing_outside_the_package_is_named() -> None:
+    texts = [path for path in ROOT.rglob("*") if path.suffix in (".py", ".yaml", ".html", ".css")]
+    named = [path for path in texts for word in ("../shared", "/work/") if word in path.read_text("utf-8")]
+    assert named == []
