@@ -2,7 +2,7 @@
 
 Started as a script it is a server: torch is imported once, every order is forked from there. A line of JSON comes in,
 the process id goes out, and when the process has ended its exit code. A fault is {"where", "number", "action"}:
-at the so-manieth disk operation, evaluation, batch or preparation, do that.
+at that number of disk operations, evaluations, batches, ... send a signal or fill the disk.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def spoil_losses(first: int, last: int) -> None:
 
 def install(order: dict[str, Any]) -> Callable[[], None]:
     """Puts the fault of an order in place; returns what to do at the end."""
-    from antiphon.training import evaluator, finish, loop, train
+    from antiphon.training import evaluator, finish, loop, run_folder, train
 
     if not order["pictures"]:
         train.draw_pictures = finish.draw_pictures = lambda *_: None  # type: ignore[attr-defined]
@@ -106,6 +106,8 @@ def install(order: dict[str, Any]) -> Callable[[], None]:
             "evaluation": (evaluator, "evaluate_examples"),
             "batch": (loop, "cross_entropy"),
             "preparation": (train, "prepare"),
+            "metrics": (run_folder.RunFolder, "write_metrics"),
+            "report": (finish, "write_report"),
         }
         before(*places[wanted["where"]], fault)
     return lambda: write_count(order["log"] + ".passed", fault.count)

@@ -85,8 +85,9 @@ def timeless(table: list[dict[str, str]]) -> list[dict[str, str]]:
 
 def test_interruptions_leave_no_trace(forge: Forge, baseline: Baseline, run: Path) -> None:
     """No row twice, none missing, the same figures as in the run that was never killed."""
-    for fault in (("batch", 9, "kill"), ("evaluation", 1, "kill"), ("evaluation", 2, "term"), ("disk", 60, "kill")):
-        forge.train(run, fault=fault)
+    # Before the first checkpoint; between the samples of the first and second evaluation and their checkpoints.
+    for fault in (("batch", 5, "kill"), ("metrics", 2, "kill"), ("evaluation", 2, "term"), ("metrics", 2, "kill")):
+        assert forge.train(run, fault=fault).code in (-9, 143)
     assert forge.train(run).code == 0
     assert timeless(metrics(run)) == timeless(metrics(baseline.run))
     assert rows(run / "samples.jsonl") == rows(baseline.run / "samples.jsonl")
@@ -115,6 +116,18 @@ def test_a_finished_run_is_said_to_be_finished(forge: Forge, whole: Path) -> Non
     assert ended.code == 0
     assert f"{whole}: this run is finished (all 14 updates done)" in ended.said
     assert contents(whole) == before
+
+
+def test_an_end_that_was_killed_is_written_again(forge: Forge, baseline: Baseline, run: Path) -> None:
+    """The summary says that all is done and a report of an earlier interruption is there: that is not the end yet."""
+    assert forge.train(run, fault=("batch", 9, "term")).code == 143
+    assert (run / "report.html").exists()
+    assert forge.train(run, fault=("report", 1, "kill")).code == -9
+    ended = forge.train(run)
+    assert ended.code == 0, ended.said
+    assert "done: all 14 updates done" in ended.said
+    assert (run / "report.html").exists()
+    baseline.assert_same_end(run)
 
 
 def test_a_finished_run_is_mended(forge: Forge, baseline: Baseline, run: Path) -> None:
