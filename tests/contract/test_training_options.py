@@ -130,7 +130,7 @@ def schedule(train: Train) -> None:
     rates["plateau"] = train(max_updates=4, schedule="plateau", plateau_patience=1, **NEVER_BETTER).rates
     assert rates["constant"] == [0.1] * 4
     assert rates["inverse-sqrt"] == pytest.approx([0.1, 0.1 / math.sqrt(2), 0.1 / math.sqrt(3), 0.05])
-    assert rates["cosine"][1] == pytest.approx(0.05)
+    assert rates["cosine"][1] == pytest.approx(0.05 * (1 + math.cos(0.4 * math.pi)))
     assert rates["cosine"] == sorted(rates["cosine"], reverse=True)
     assert rates["plateau"] == pytest.approx([0.1, 0.1, 0.05, 0.025])
 

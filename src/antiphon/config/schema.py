@@ -158,7 +158,9 @@ class TrainingConfig(Section):
     average: Positive = Field(1, description="average the weights of the last so many evaluations, if that is better")
     bad_updates: Positive = Field(5, description="stop after so many updates in a row whose loss is not a number")
     seed: Natural = Field(1, description="the same seed gives the same weights")
-    threads: Positive | None = Field(None, description="CPU threads; null: as many as there are cores")
+    threads: Positive | None = Field(
+        None, description="CPU threads; null: what torch chooses, one for each core"
+    )
 
 
 class DecodingConfig(Section):

@@ -15,6 +15,7 @@ from antiphon.pictures.attention import draw_attention
 from antiphon.pictures.terminal import attention_text
 from antiphon.sources.pairs import Dropped, Example, group, read_pairs
 from antiphon.training.display import Display
+from antiphon.training.evaluator import spread
 from antiphon.training.train import train_run
 from antiphon.visible import visible
 
@@ -33,8 +34,8 @@ def run_demo(out: Path, display: Display, console: Console) -> None:
     train_run(read_config("demo"), out, display=display)
     generator = Generator(load_model(out))
     examples = group(read_pairs(HELD_OUT, generator.config.data, Dropped()))
-    chosen = examples[:: max(1, len(examples) // MEASURED)][:MEASURED]
-    _show_answers(generator, chosen[:: len(chosen) // SHOWN][:SHOWN], console)
+    chosen = spread(examples, MEASURED)
+    _show_answers(generator, spread(chosen, SHOWN), console)
     result = evaluate_examples(generator, chosen, metrics=["per", "exact_match"])
     per, right = result.values["per"], result.values["exact_match"]
     console.print(

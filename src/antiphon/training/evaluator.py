@@ -13,9 +13,15 @@ from antiphon.training.display import Display
 from antiphon.training.progress import Moment, Progress, best_row
 from antiphon.training.run_folder import RunFolder
 
-__all__ = ["Evaluator"]
+__all__ = ["Evaluator", "spread"]
 
 SAMPLES = 3
+
+
+def spread(examples: list[Example], count: int) -> list[Example]:
+    """So many examples at even distances: dev may be sorted."""
+    count = min(count, len(examples))
+    return [examples[number * len(examples) // count] for number in range(count)]
 
 
 class Evaluator:
@@ -27,7 +33,7 @@ class Evaluator:
         self.config = config
         self.generator = generator
         self.dev = dev
-        self.decoded = dev[:: max(1, len(dev) // config.training.dev_examples)][: config.training.dev_examples]
+        self.decoded = spread(dev, config.training.dev_examples)
         self.folder = folder
         self.display = display
         wanted = dict.fromkeys([config.training.metric, *config.evaluation.metrics])

@@ -145,6 +145,7 @@ class Loop:
         rows = self.plan[self.progress.batch : self.progress.batch + self.config.accumulate]
         count = int(sum(self.target_lengths[batch].sum() for batch in rows))
         rate = learning_rate(self.config, self.progress, self.updates)
+        epoch = self.progress.epoch
         loss, finite = self._backward(rows, count)
         if finite:
             for group in self.optimizer.param_groups:
@@ -153,7 +154,7 @@ class Loop:
         self._advance(len(rows))
         seconds = time.perf_counter() - began
         self.progress.seconds += seconds
-        self._note(loss, count, seconds, rate, finite)
+        self._note(loss, count, seconds, rate, finite, epoch)
 
     def _backward(self, rows: list[np.ndarray], count: int) -> tuple[float, bool]:
         """Gradients of the mean loss over all the batches of an update; whether all is a number."""
@@ -177,7 +178,7 @@ class Loop:
             progress.epoch, progress.batch = progress.epoch + 1, 0
             self.plan = self._plan()
 
-    def _note(self, loss: float, count: int, seconds: float, rate: float, finite: bool) -> None:
+    def _note(self, loss: float, count: int, seconds: float, rate: float, finite: bool, epoch: int) -> None:
         progress = self.progress
         if not finite:
             self._skipped()
@@ -187,7 +188,7 @@ class Loop:
         self.window.add(loss, count, seconds)
         row = {
             "update": progress.update,
-            "epoch": progress.epoch,
+            "epoch": epoch,
             "loss": self.window.loss,
             "learning_rate": rate,
             "tokens_per_second": self.window.tokens_per_second,

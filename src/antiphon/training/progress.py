@@ -67,14 +67,20 @@ def is_better(metric: str, value: float, than: float) -> bool:
 
 
 def best_row(history: list[dict[str, float]], metric: str) -> dict[str, float] | None:
-    """The first evaluation that no other beats; one whose loss is not a number is none."""
+    """The evaluation that no other beats; of equals the one with the lower loss, then the first.
+
+    One whose loss is not a number is none.
+    """
     best: dict[str, float] | None = None
     for row in history:
-        if not math.isfinite(row["dev_loss"]):
-            continue
-        if best is None or is_better(metric, value_of(row, metric), value_of(best, metric)):
+        if math.isfinite(row["dev_loss"]) and (best is None or _beats(row, best, metric)):
             best = row
     return best
+
+
+def _beats(row: dict[str, float], best: dict[str, float], metric: str) -> bool:
+    value, than = value_of(row, metric), value_of(best, metric)
+    return is_better(metric, value, than) or (value == than and row["dev_loss"] < best["dev_loss"])
 
 
 def evaluations_since_best(history: list[dict[str, float]], metric: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from antiphon.config.schema import TrainingConfig
-from antiphon.training.progress import Progress, is_better, value_of
+from antiphon.training.progress import Progress, best_row
 
 __all__ = ["learning_rate"]
 
@@ -21,7 +21,7 @@ def _shape(config: TrainingConfig, progress: Progress, number: int, updates: int
     if config.schedule == "inverse-sqrt":
         return math.sqrt(max(1, config.warmup) / max(number, config.warmup, 1))
     if config.schedule == "cosine":
-        done = max(0, number - config.warmup) / max(1, updates - config.warmup)
+        done = max(0, number - config.warmup) / max(1, updates - config.warmup + 1)  # + 1: the last one learns, too
         return 0.5 * (1.0 + math.cos(math.pi * min(1.0, done)))
     if config.schedule == "plateau":
         return config.plateau_factor ** _plateaus(config, progress)
@@ -30,14 +30,9 @@ def _shape(config: TrainingConfig, progress: Progress, number: int, updates: int
 
 def _plateaus(config: TrainingConfig, progress: Progress) -> int:
     """How often `plateau_patience` evaluations in a row brought nothing better."""
-    best: float | None = None
     plateaus = waited = 0
-    for row in progress.history:
-        value = value_of(row, config.metric)
-        if best is None or is_better(config.metric, value, best):
-            best, waited = value, 0
-        else:
-            waited += 1
+    for count, row in enumerate(progress.history, start=1):
+        waited = 0 if best_row(progress.history[:count], config.metric) is row else waited + 1
         if waited == config.plateau_patience:
             plateaus, waited = plateaus + 1, 0
     return plateaus

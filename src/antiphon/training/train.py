@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,11 +50,10 @@ def train_run(config: Config, out: Path, *, display: Display, fresh: bool = Fals
         if fresh:
             folder.start_over()
         _refuse_other_config(folder, config)
-        torch.set_num_threads(config.training.threads or torch.get_num_threads())
         prepared = prepare(config.data, display.say)
         for warning in prepared.facts["warnings"]:
             display.say(f"warning: {warning}")
-        with StopSignals() as signals:
+        with _threads(config.training.threads), StopSignals() as signals:
             run = _set_up(config, folder, prepared, display, signals.check)
             reason = run.loop.reason_to_stop()
             if reason and is_finished(folder, reason):
@@ -61,6 +61,17 @@ def train_run(config: Config, out: Path, *, display: Display, fresh: bool = Fals
                 return
             _begin(run, prepared)
             _go(run)
+
+
+@contextmanager
+def _threads(count: int | None) -> Iterator[None]:
+    """So many CPU threads for a while."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _go(run: Run) -> None:
