@@ -36,7 +36,8 @@ $(VENV)/bin/python:
 	@echo "making $(VENV)"
 	@$(PYTHON) -m venv $(VENV) 2>/dev/null || ( \
 		$(PYTHON) -m venv --without-pip --clear $(VENV) && \
-		$(PYTHON) -m pip --python $(VENV)/bin/python install --quiet pip )
+		$(PYTHON) -m pip --python $(VENV)/bin/python install --quiet pip ) || \
+		{ rm -rf $(VENV); echo "no venv could be made: apt-get install python3-venv, or give PYTHON=..."; exit 1; }
 
 $(VENV)/demo: $(VENV)/bin/python pyproject.toml constraints.txt
 	@echo "installing antiphon and the CMU dictionary (torch alone has some 200 MB: a minute or two)"

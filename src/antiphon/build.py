@@ -50,10 +50,11 @@ def _encoder(config: RecurrentEncoderConfig) -> RecurrentEncoder:
 
 
 def _context(config: AttentionConfig, *, query: int, memory: int) -> AttentionContext:
-    if config.score == "additive":
+    kind = SCORES[config.score]
+    if kind is AdditiveScore:
         score: Score = AdditiveScore(query=query, key=memory, size=config.size or query)
     else:
-        score = SCORES[config.score](query=query, key=memory)
+        score = kind(query=query, key=memory)
     return AttentionContext(score=score, alignment=ALIGNMENTS[config.alignment](), size=memory)
 
 

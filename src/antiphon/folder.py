@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,12 +18,24 @@ from antiphon.build import build_model
 from antiphon.config.read import read_config
 from antiphon.config.schema import Config
 from antiphon.config.write import explained_yaml
-from antiphon.errors import ModelFolderError
+from antiphon.errors import ConfigError, ModelFolderError
 from antiphon.files import sha256, to_json, write_bytes, write_text
 from antiphon.model import EncoderDecoder
 from antiphon.sources.tokens import Tokenizer, load_tokenizer
 
-__all__ = ["FORMAT", "LoadedModel", "is_whole", "load_model", "load_weights", "save_model", "save_weights"]
+__all__ = [
+    "FORMAT",
+    "MANIFEST",
+    "SOURCE_TOKENIZER",
+    "TARGET_TOKENIZER",
+    "LoadedModel",
+    "is_whole",
+    "load_model",
+    "load_weights",
+    "read_folder_config",
+    "save_model",
+    "save_weights",
+]
 
 FORMAT = 1
 CONFIG, WEIGHTS, MANIFEST = "config.yaml", "model.safetensors", "model.json"
@@ -77,12 +91,32 @@ def load_model(folder: str | Path) -> LoadedModel:
     """Reads a model folder, after checking that it is whole."""
     path = Path(folder)
     _check(path)
-    config = read_config(path / CONFIG)
+    config = read_folder_config(path)
     source = load_tokenizer(path / SOURCE_TOKENIZER)
     target = load_tokenizer(path / TARGET_TOKENIZER)
     model = build_model(config.model, source_tokens=source.size, target_tokens=target.size)
     _fill(model, path)
     return LoadedModel(config, model.eval(), source, target)
+
+
+def read_folder_config(folder: Path) -> Config:
+    """The config.yaml of a model or run folder; each problem with the name of the file."""
+    path = folder / CONFIG
+    try:
+        return read_config(path)
+    except ConfigError as error:
+        problems = [one if one.startswith(str(path)) else f"{path}: {one}" for one in error.problems]
+        raise ModelFolderError(problems) from error
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """What the disk refuses becomes a sentence."""
+    try:
+        yield
+    except OSError as error:
+        fact = f"{error.filename or path}: cannot be read ({error.strerror or error})"
+        raise ModelFolderError(f"{fact}; check its permissions") from error
 
 
 def is_whole(folder: Path) -> bool:
@@ -95,6 +129,11 @@ def is_whole(folder: Path) -> bool:
 
 
 def _check(folder: Path) -> None:
+    with _reading(folder):
+        _check_files(folder)
+
+
+def _check_files(folder: Path) -> None:
     if not folder.is_dir():
         raise ModelFolderError(f"{folder}: no such folder; `antiphon train CONFIG --out {folder}` makes one")
     missing = [name for name in (CONFIG, MANIFEST, *CHECKED) if not (folder / name).is_file()]
@@ -117,12 +156,14 @@ def _damaged(folder: Path) -> list[str]:
 
 def _manifest(folder: Path) -> dict[str, dict[str, list[str]]]:
     path = folder / MANIFEST
+    with _reading(path):
+        content = path.read_bytes()
     try:
-        manifest = json.loads(path.read_text("utf-8"))
+        manifest = json.loads(content)
         version, files = manifest["format"], manifest["files"]
         if not isinstance(files, dict) or not all(isinstance(digests, list) for digests in files.values()):
             raise TypeError("files is not a table of checksums")
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise ModelFolderError(f"{path}: damaged; copy the model folder again") from error
     if version != FORMAT:
         raise ModelFolderError(f"{path}: format {version!r}, this version reads {FORMAT}; update antiphon")
@@ -133,8 +174,9 @@ def load_weights(folder: Path) -> dict[str, Tensor]:
     """The tensors of a model folder by name."""
     path = folder / WEIGHTS
     try:
-        return load_file(path)
-    except (OSError, SafetensorError) as error:
+        with _reading(path):
+            return load_file(path)
+    except SafetensorError as error:
         raise ModelFolderError(f"{path}: not a safetensors file ({error}); copy it again") from error
 
 

@@ -82,7 +82,6 @@ def test_a_reader_who_leaves_is_no_error() -> None:
     assert process.returncode == 0
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_full_disk_behind_stdout() -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
@@ -124,10 +123,14 @@ def test_json_is_json_whatever_the_numbers_and_characters(monkeypatch: pytest.Mo
 
 
 def test_demo_runs_the_demo(antiphon, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ANN001
-    asked: list[Path] = []
+    asked: list[tuple[Path, bool]] = []
+
+    def run_demo(out: Path, display: object, console: object, *, program: str, fresh: bool) -> None:  # noqa: ARG001
+        asked.append((out, fresh))
+
     demo = types.ModuleType("antiphon.training.demo")
-    monkeypatch.setattr(demo, "run_demo", lambda out, display, console: asked.append(out), raising=False)  # noqa: ARG005
+    monkeypatch.setattr(demo, "run_demo", run_demo, raising=False)
     monkeypatch.setitem(sys.modules, "antiphon.training.demo", demo)
     assert antiphon("demo").code == 0
-    assert antiphon("demo", "--out", "x").code == 0
-    assert asked == [Path("runs/demo"), Path("x")]
+    assert antiphon("demo", "--out", "x", "--fresh").code == 0
+    assert asked == [(Path("runs/demo"), False), (Path("x"), True)]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import get_args
 
 import pytest
 
 from antiphon import __version__
+from antiphon.cli.files import METRICS
+from antiphon.config.schema import Metric
 
 COMMANDS = ["init", "check", "train", "generate", "score", "evaluate", "explain", "recipes", "demo"]
 # Not pydantic: some versions of typer import it themselves for a command's options.
@@ -27,6 +30,16 @@ def test_every_command_has_help(antiphon, command: str) -> None:  # noqa: ANN001
     ended = antiphon(command, "--help")
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.startswith(f"Usage: antiphon {command}")
+
+
+def test_help_says_where_defaults_come_from(antiphon) -> None:  # noqa: ANN001
+    generate, evaluate = (" ".join(antiphon(name, "--help").out.split()) for name in ("generate", "evaluate"))
+    for key in ("beam", "max_length", "length_penalty", "batch_size"):
+        assert f"Default: the model's decoding.{key}." in generate
+    assert "</s> counts" in generate
+    assert ", ".join(METRICS) in evaluate
+    assert "Default: the model's evaluation.metrics." in evaluate
+    assert get_args(Metric) == METRICS
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["generate", "--help"], ["--version"]])

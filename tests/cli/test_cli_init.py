@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+import sys
 from pathlib import Path
 
 import pytest
 
-from antiphon.config.read import read_config, recipe_text
+from antiphon.cli.output import program
+from antiphon.config.read import read_config, recipe_names, recipe_text
+
+RECIPES = ", ".join(recipe_names())
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +56,8 @@ def test_init_of_what_is_not_there(antiphon) -> None:  # noqa: ANN001
 
 
 def test_init_of_three_files(antiphon) -> None:  # noqa: ANN001
-    assert antiphon("init", "a", "b", "c").code == 2
+    ended = antiphon("init", "a", "b", "c")
+    assert (ended.code, ended.err) == (2, "antiphon: one file of pairs or two parallel files, got 3; join them first\n")
 
 
 def test_check_says_what_is_wrong_with_config_and_data_together(antiphon, tiny: Path) -> None:  # noqa: ANN001
@@ -67,9 +74,52 @@ def test_check_of_a_broken_data_section(antiphon, tiny: Path) -> None:  # noqa: 
     assert ended.err == "antiphon: data.tran: 'data' has no such key; did you mean 'train'?\n"
 
 
+def test_check_lists_the_lines_that_are_left_out(antiphon, tiny: Path, pairs: Path) -> None:  # noqa: ANN001
+    Path("gaps.tsv").write_text("\ta\n" + pairs.read_text() + "b\t\n" * 30)
+    ended = antiphon("check", str(tiny), "data.train=gaps.tsv")
+    assert ended.code == 0, ended.err
+    assert "antiphon: gaps.tsv, line 1: empty source; left out\n" in ended.err
+    assert "antiphon: gaps.tsv, line 202: empty target; left out\n" in ended.err
+    assert len(re.findall(r"line \d+: empty (source|target); left out\n", ended.err)) == 21  # 20 of each reason
+    assert any(" 31 " in line for line in ended.err.split("\n") if line.startswith("antiphon: warning: "))
+
+
+def test_check_says_why_no_line_can_be_used(antiphon, tiny: Path) -> None:  # noqa: ANN001
+    Path("empty.tsv").write_text("a\t\n\tb\nc\t\n")
+    ended = antiphon("check", str(tiny), "data.train=empty.tsv")
+    assert ended.code == 2
+    assert "empty.tsv: not one line can be used (2 empty target, 1 empty source); check data.source" in ended.err
+    assert "{" not in ended.err
+
+
+@pytest.mark.parametrize("found", [True, False])
+def test_the_next_command_can_be_typed(
+    antiphon,  # noqa: ANN001
+    pairs: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    found: bool,
+) -> None:
+    """Also where the shell does not find the program, as after `make demo`, and with a space in a name."""
+    monkeypatch.setattr("shutil.which", lambda _: "/usr/bin/antiphon" if found else None)
+    monkeypatch.setattr(sys, "argv", ["/my venv/bin/antiphon", "init"])
+    name = "antiphon" if found else "'/my venv/bin/antiphon'"
+    ended = antiphon("init", str(pairs), "--out", "my config.yaml")
+    assert f"next: {name} check 'my config.yaml', then: {name} train 'my config.yaml' --out RUN\n" in ended.err
+    checked = antiphon("check", "my config.yaml", "training.epochs=3")
+    assert f"next: {name} train 'my config.yaml' training.epochs=3 --out RUN\n" in checked.err
+    assert f"next: {name} train reverse.yaml --out RUN\n" in antiphon("recipes", "cp", "reverse").err
+
+
+def test_a_program_without_a_name_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    monkeypatch.setattr(sys, "argv", ["/lib/antiphon/cli/main.py"])
+    assert program() == shlex.join([sys.executable, "-m", "antiphon.cli.main"])
+
+
 def test_recipes_ls_cat_cp(antiphon) -> None:  # noqa: ANN001
     listed = antiphon("recipes")
-    assert [line.split("\t")[0] for line in listed.lines] == ["g2p", "reverse", "translate"]
+    assert [line.split("\t")[0] for line in listed.lines] == recipe_names()
+    assert "demo" in recipe_names()
     assert listed.out == antiphon("recipes", "ls").out
     assert antiphon("recipes", "cat", "reverse").out == recipe_text("reverse")
     assert antiphon("recipes", "cp", "reverse").code == 0
@@ -86,9 +136,9 @@ def test_recipes_ls_cat_cp(antiphon) -> None:  # noqa: ANN001
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["cat"], "antiphon: recipes cat: which one? The recipes are g2p, reverse, translate\n"),
+        (["cat"], f"antiphon: recipes cat: which one? The recipes are {RECIPES}\n"),
         (["cat", "revers"], "antiphon: revers: no such recipe; did you mean 'reverse'?\n"),
-        (["cp", "../../errors"], "antiphon: ../../errors: no such recipe; the recipes are g2p, reverse, translate\n"),
+        (["cp", "../../errors"], f"antiphon: ../../errors: no such recipe; the recipes are {RECIPES}\n"),
     ],
 )
 def test_recipes_that_are_not_there(antiphon, arguments: list[str], words: str) -> None:  # noqa: ANN001

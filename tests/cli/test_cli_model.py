@@ -9,8 +9,11 @@ import pty
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from antiphon.decoding.generator import Generator
 
 LINES = ["a b c", "d", "", "b b", "c a d b", "a a"]
 STDIN = "".join(f"{line}\n" for line in LINES).encode()
@@ -109,6 +112,37 @@ def test_unknown_symbols_are_said(antiphon, model: str) -> None:  # noqa: ANN001
     assert "25 of 25 lines are flagged" in many.err
 
 
+def test_scores_of_unknown_symbols_do_not_flood(antiphon, model: str, tmp_path: Path) -> None:  # noqa: ANN001
+    (tmp_path / "pairs.tsv").write_text("ß\ta\n" * 25)
+    ended = antiphon("score", model, str(tmp_path / "pairs.tsv"))
+    assert (ended.code, len(ended.lines)) == (0, 25)
+    assert "antiphon: line 1: unknown symbols in the source: 'ß' x 1\n" in ended.err
+    assert ended.err.count("unknown") == 20
+    assert "25 of 25 lines are flagged; --json shows all flags" in ended.err
+
+
+def test_lines_are_read_ahead_and_sorted_by_length(
+    antiphon,  # noqa: ANN001
+    model: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Many batches at a time, so that each can hold like lengths; with --batch-size 1 nothing waits."""
+    asked: list[int] = []
+    really = Generator.generate
+
+    def counted(self: Generator, texts: list[str], **options: Any) -> Any:  # noqa: ANN401 - passes on what it gets
+        asked.append(len(texts))
+        return really(self, texts, **options)
+
+    monkeypatch.setattr(Generator, "generate", counted)
+    sent = STDIN * 11
+    plain = antiphon("generate", model, stdin=sent)
+    assert asked == [64, 2]  # the model's batch size is 4
+    asked.clear()
+    assert antiphon("generate", model, "--batch-size", "1", stdin=sent).out == plain.out
+    assert asked == [1] * 66
+
+
 @pytest.mark.parametrize("command", ["generate", "score", "evaluate", "explain"])
 def test_a_folder_that_is_no_model(antiphon, command: str, tmp_path: Path) -> None:  # noqa: ANN001
     ended = antiphon(command, str(tmp_path / "nowhere"), *([] if command == "generate" else ["a"]))
@@ -152,6 +186,32 @@ def test_evaluate_says_value_and_interval(antiphon, model: str, few: Path) -> No
     loss = found["metrics"]["loss"]
     assert loss["low"] <= loss["value"] <= loss["high"]
     assert "version" in found["signatures"]["bleu"]
+
+
+def test_the_loss_needs_no_decoding(
+    antiphon,  # noqa: ANN001
+    model: str,
+    few: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Generator, "_find", None)
+    ended = antiphon("evaluate", model, str(few), "--metric", "loss", "--metric", "perplexity", "--json")
+    assert ended.code == 0, ended.err
+    found = json.loads(ended.out)
+    assert list(found["metrics"]) == ["loss", "perplexity"]
+    assert found["examples"] == 40
+
+
+def test_evaluate_says_why_no_line_can_be_used(antiphon, model: str, tmp_path: Path) -> None:  # noqa: ANN001
+    for name, text in (("source", "a\n\n"), ("target", "\nb\n")):
+        (tmp_path / name).write_text(text)
+    names = [str(tmp_path / "source"), str(tmp_path / "target")]
+    for command in ("evaluate", "score"):
+        ended = antiphon(command, model, *names)
+        assert ended.code == 2
+        assert f"antiphon: {names[0]} and {names[1]}: not one line can be used (" in ended.err
+        assert "1 empty source" in ended.err
+        assert "{" not in ended.err
 
 
 def test_evaluate_refuses_unknown_metrics_before_it_loads(antiphon) -> None:  # noqa: ANN001

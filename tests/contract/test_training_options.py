@@ -17,6 +17,7 @@ from antiphon.build import build_model
 from antiphon.config.schema import EvaluationConfig, TrainingConfig
 from antiphon.decoding.generator import Generator
 from antiphon.errors import DivergedError
+from antiphon.evaluation import bootstrap
 from antiphon.sources.corpus import prepare
 from antiphon.sources.pairs import Example
 from antiphon.training import evaluator, finish, loop
@@ -63,6 +64,19 @@ def beginning(ran: Ran) -> dict[str, torch.Tensor]:
     torch.manual_seed(ran.config.training.seed)
     sizes = {"source_tokens": prepared.source_tokenizer.size, "target_tokens": prepared.target_tokenizer.size}
     return build_model(ran.config.model, **sizes).state_dict()
+
+
+def worsening(train: Train, **training: Any) -> Ran:  # noqa: ANN401
+    """A run whose exact match falls at each look, as its loss does: the first is best by one, the last by the other."""
+    looks = iter(range(1000))
+
+    def figures(_: evaluator.Evaluator) -> tuple[dict[str, float], list[tuple[Example, str]]]:
+        look = next(looks)
+        return {"dev_loss": 100.0 - look, "perplexity": 1.0, "exact_match": 50.0 - look}, []
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(evaluator.Evaluator, "figures", figures)
+        return train(metric="exact_match", evaluate_every=1, bad_updates=1000, **training)  # 1000: no other test's run
 
 
 def epochs(train: Train) -> None:
@@ -166,8 +180,8 @@ def label_smoothing(train: Train) -> None:
 
 
 def metric(train: Train) -> None:
-    """The loss falls, so the last is the best; nothing gets exactly right, so the first is."""
-    by_loss, by_match = train(evaluate_every=1), train(**NEVER_BETTER)
+    """The loss falls, so the last is the best; by another metric it is the first."""
+    by_loss, by_match = train(evaluate_every=1), worsening(train)
     assert by_loss.summary["best_update"] == by_loss.summary["updates"]
     assert by_match.summary["best_update"] == 1
     assert [int(row["best"]) for row in by_match.metrics][:2] == [1, 0]
@@ -216,8 +230,8 @@ def dev_examples(train: Train) -> None:
 
 def keep(train: Train) -> None:
     """So many, and the best (here the first)."""
-    assert train(max_updates=6, keep=1, **NEVER_BETTER).checkpoints == [1, 6]
-    assert train(max_updates=6, keep=3, **NEVER_BETTER).checkpoints == [1, 4, 5, 6]
+    assert worsening(train, max_updates=6, keep=1).checkpoints == [1, 6]
+    assert worsening(train, max_updates=6, keep=3).checkpoints == [1, 4, 5, 6]
 
 
 def average(train: Train) -> None:
@@ -233,7 +247,7 @@ def average(train: Train) -> None:
     parts = [load_file(folder / "model.safetensors") for folder in folders]
     mean = {name: sum(part[name].double() for part in parts).div(3).float() for name in parts[0]}  # type: ignore[union-attr]
     assert same(ran.weights, mean)
-    not_better = train(max_updates=5, average=3, **NEVER_BETTER)
+    not_better = worsening(train, max_updates=5, average=3)
     assert not_better.summary["weights"] == "best"
     assert same(not_better.weights, train(max_updates=1).weights)
 
@@ -307,6 +321,20 @@ def test_every_key_is_in_the_tables() -> None:
 @pytest.mark.parametrize("key", [*TRAINING_EFFECTS, *EVALUATION_EFFECTS])
 def test_the_key_does_what_it_says(key: str, train: Train) -> None:
     (TRAINING_EFFECTS | EVALUATION_EFFECTS)[key](train)
+
+
+def test_training_pays_for_no_intervals(train: Train) -> None:
+    """Evaluations on the way use only the value."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bootstrap, "_resampled_sums", None)
+        ran = train(max_updates=2, seed=77)
+    assert len(ran.metrics) == 1
+
+
+def test_answers_are_shown_also_when_no_metric_needs_them(train: Train) -> None:
+    ran = train(max_updates=1, evaluation={"metrics": ["loss"]})
+    assert len(ran.samples) == evaluator.SAMPLES
+    assert all(isinstance(sample["output"], str) for sample in ran.samples)
 
 
 def test_a_finished_run_is_what_the_base_promises(train: Train) -> None:

@@ -43,7 +43,7 @@ class Fault:
 
 
 def watch_disk(fault: Fault, folder: str) -> None:
-    """Every change of a file under `folder`, just before it happens, and every sync."""
+    """Every change of a file under `folder`, just before it happens, and every sync of one."""
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
         if event not in DISK_EVENTS or not str(arguments[0]).startswith(folder):
@@ -52,12 +52,29 @@ def watch_disk(fault: Fault, folder: str) -> None:
             fault.passed(takes_room=event in ("open", "os.mkdir"))
 
     def fsync(handle: int) -> None:
-        fault.passed(takes_room=True)
+        if os.readlink(f"/proc/self/fd/{handle}").startswith(os.path.realpath(folder)):  # not that of the cache
+            fault.passed(takes_room=True)
         really(handle)
 
     really = os.fsync
     os.fsync = fsync
     sys.addaudithook(hook)
+
+
+def watch_room(room: int, folder: str) -> None:
+    """A sync fails once the files under `folder` hold more bytes than this, as a disk that allocates late does."""
+
+    def held() -> int:
+        paths = [os.path.join(parent, name) for parent, _, names in os.walk(folder) for name in names]
+        return sum(os.stat(path).st_size for path in paths)
+
+    def fsync(handle: int) -> None:
+        if held() > room:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        really(handle)
+
+    really = os.fsync
+    os.fsync = fsync
 
 
 def before(module: Any, name: str, fault: Fault) -> None:  # noqa: ANN401 - modules have no better type here
@@ -91,7 +108,7 @@ def spoil_losses(first: int, last: int) -> None:
 
 def install(order: dict[str, Any]) -> Callable[[], None]:
     """Puts the fault of an order in place; returns what to do at the end."""
-    from antiphon.training import evaluator, finish, loop, run_folder, train
+    from antiphon.training import checkpoints, evaluator, finish, loop, run_folder, train
 
     if not order["pictures"]:
         train.draw_pictures = finish.draw_pictures = lambda *_: None  # type: ignore[attr-defined]
@@ -101,6 +118,8 @@ def install(order: dict[str, Any]) -> Callable[[], None]:
     fault = Fault(wanted["number"], wanted["action"])
     if wanted["where"] == "disk":
         watch_disk(fault, order["run"])
+    elif wanted["where"] == "room":
+        watch_room(wanted["number"], order["run"])
     else:
         places = {
             "evaluation": (evaluator, "evaluate_examples"),
@@ -108,6 +127,7 @@ def install(order: dict[str, Any]) -> Callable[[], None]:
             "preparation": (train, "prepare"),
             "metrics": (run_folder.RunFolder, "write_metrics"),
             "report": (finish, "write_report"),
+            "pruning": (checkpoints.Checkpoints, "prune"),
         }
         before(*places[wanted["where"]], fault)
     return lambda: write_count(order["log"] + ".passed", fault.count)

@@ -145,6 +145,8 @@ def test_a_double_key_does_not_hide_other_faults(tmp_path: Path) -> None:
         ("epochs=3", "epochs: a configuration has no such key; did you mean 'training.epochs'?"),
         ("data.train.x=3", "data.train.x: there are no keys inside 'data.train'"),
         ("training.epochs=[", "training.epochs: '[' is not YAML"),
+        ("data.train=[@reverse/train, b]", "data.train: '[@reverse/train, b]' is not YAML; put quotes round"),
+        ("training.epochs=5 # five", "training.epochs: expected a whole number above 0, got '5 # five'"),
         ("training.epochs=ten", "training.epochs: expected a whole number above 0, got 'ten'"),
         ("training.metric=blue", "training.metric: expected one of"),
     ],

@@ -61,7 +61,13 @@ def problem(data: DataConfig) -> str:
         (gzip.compress(GOOD * 50)[:-40], ["train.tsv: the gzip file is cut off"]),
         (gzip.compress(GOOD)[:30] + b"xxxxx" + gzip.compress(GOOD)[35:], ["train.tsv: the gzip file is damaged"]),
         (gzip.compress(b""), ["train.tsv: the file is empty"]),
-        (b"only one column\n" * 5, ["train.tsv: no column 1", "0 ('only one column')"]),
+        (
+            b"only one column\n" * 5,
+            [
+                "train.tsv: no column 1; its lines have 0 ('only one column'); "
+                "set data.target.column to one of them, or put tabs between the columns"
+            ],
+        ),
         (b"\n\n\n", ["train.tsv: nothing to learn from (3 empty line)"]),
         (b"a\t\n\tb\n", ["nothing to learn from", "1 empty target", "1 empty source"]),
         (b"same\ta\nsame\tb\n", ["train.tsv: one source only", "set data.dev"]),
@@ -96,6 +102,7 @@ def test_folder_and_pipe_are_no_files(folder: Path) -> None:
 
 def test_forbidden_file(folder: Path) -> None:
     """Root may read everything, so as root another user tries."""
+    folder.chmod(0o755)  # the file is forbidden, not the folder
     forbidden = folder / "train.tsv"
     forbidden.write_bytes(GOOD)
     forbidden.chmod(0)
@@ -117,21 +124,22 @@ def test_unequal_parallel_files(folder: Path) -> None:
     (folder / "a.en").write_bytes(b"one\ntwo\nthree\n")
     (folder / "a.de").write_bytes(b"eins\nzwei\n")
     said = problem(config(["a.en", "a.de"]))
-    assert "a.en has 3 lines but a.de has 2" in said
+    assert "a.en has 3 lines but a.de has 2; line n of one file answers line n of the other, so find the" in said
 
 
 def test_unknown_columns_name_the_known(folder: Path) -> None:
     (folder / "train.tsv").write_bytes(b"word\tphones\n" + GOOD)
     source, target = TextConfig(column="wrod"), TextConfig(column="phones")
     said = problem(config(source=source, target=target))
-    assert "train.tsv: no column 'wrod'; did you mean 'word'? it has 'word', 'phones'" in said
+    fact = "train.tsv: no column 'wrod'; did you mean 'word'? it has 'word', 'phones'"
+    assert f"{fact}; set data.source.column to one of them" in said
     assert "data.header is false" in problem(config(header=False, source=source, target=target))
 
 
 def test_unknown_keys_name_the_known(folder: Path) -> None:
     (folder / "train.jsonl").write_text('{"en": "a", "de": "b"}\n', encoding="utf-8")
     named = config("train.jsonl", source=TextConfig(column="en"), target=TextConfig(column="fr"))
-    assert "train.jsonl: no key 'fr'; it has 'en', 'de'" in problem(named)
+    assert "train.jsonl: no key 'fr'; it has 'en', 'de'; set data.target.column to one of them" in problem(named)
     assert "no key '0'" in problem(config("train.jsonl"))
 
 
@@ -179,7 +187,32 @@ def test_all_too_long(folder: Path) -> None:
 def test_dev_without_examples(folder: Path) -> None:
     (folder / "train.tsv").write_bytes(GOOD)
     (folder / "dev.tsv").write_bytes(b"a\t\n")
-    assert "dev.tsv: no usable dev examples" in problem(config(dev="dev.tsv"))
+    assert "dev.tsv: no usable dev examples (1 empty target); check" in problem(config(dev="dev.tsv"))
+
+
+def test_dev_all_too_long(folder: Path) -> None:
+    (folder / "train.tsv").write_bytes(GOOD + b"\n")
+    (folder / "dev.tsv").write_bytes(b"a\t" + b"b " * 1000 + b"\n")
+    said = problem(config(dev="dev.tsv"))
+    assert "dev.tsv: no usable dev examples (1 target longer than 200 tokens); check" in said
+
+
+def test_held_out_all_too_long(folder: Path) -> None:
+    train = folder / "train.tsv"
+    train.write_bytes(b"a\tx\nb\tx\n")
+    [held] = prepare(config(), quiet).dev
+    train.write_text("".join(f"{source}\t{'x ' * (500 if source == held.source else 1)}\n" for source in "ab"))
+    with pytest.raises(DataError) as caught:
+        prepare(config(), quiet)
+    fact = "train.tsv: no usable dev examples were held out (1 target longer than 200 tokens)"
+    assert str(caught.value) == f"{fact}; set data.dev, or raise data.hold_out or max_length"
+
+
+def test_configuration_made_in_python_is_checked_too(folder: Path) -> None:
+    (folder / "train.tsv").write_bytes(GOOD)
+    said = problem(config(source=TextConfig(column=[0, 1]), target=TextConfig(column=-1)))
+    assert "data.source.column: one column is the source, got a list of 2" in said
+    assert "column -1 in data: columns are counted from 0" in said
 
 
 def test_full_disk_is_a_sentence_and_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,16 +7,22 @@ import random
 import secrets
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from fault_runs import Baseline, Forge, checkpoints
+from forge import watch_room
 
 from antiphon.errors import DiskError
 from antiphon.files import TEMPORARY, publish, write_bytes
 from antiphon.folder import is_whole
 from antiphon.training.checkpoints import Checkpoints
+
+ROOM = 260 * 1024
+TURNS = 4
 
 
 def assert_said(said: str) -> None:
@@ -33,14 +39,15 @@ def assert_nothing_lost(run: Path, newest_before: str) -> None:
     assert is_whole(run)
 
 
-@pytest.mark.parametrize("turn", range(4))
+@pytest.mark.parametrize("turn", range(TURNS))
 def test_full_from_any_write_on(forge: Forge, baseline: Baseline, run: Path, turn: int) -> None:
     """Every write from that one on fails; when there is room again, the same command goes on to the same bytes."""
     seed = secrets.randbits(32)
     print(f"seed {seed}")
     assert forge.train(run, fault=("batch", 8, "term")).code == 143
     newest = checkpoints(run)[-1]
-    number = turn * 30 + random.Random(seed).randrange(1, 31)
+    part = baseline.disk_operations // 2 // TURNS  # ten of fourteen updates are left, so half of all is always reached
+    number = turn * part + random.Random(seed).randrange(1, part + 1)
     ended = forge.train(run, fault=("disk", number, "full"))
     assert ended.code == 2, ended.said
     assert_said(ended.said)
@@ -50,51 +57,85 @@ def test_full_from_any_write_on(forge: Forge, baseline: Baseline, run: Path, tur
     baseline.assert_same_end(run)
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "disk"
-    folder.mkdir()
+def mounted(folder: Path) -> bool:
+    """A disk of ROOM bytes, if this machine lets us have one."""
     mount = shutil.which("mount")
     if os.geteuid() != 0 or mount is None:
-        pytest.skip("only root can mount a small disk")
-    mounted = subprocess.run([mount, "-t", "tmpfs", "-o", "size=260k", "tmpfs", str(folder)], check=False)
-    if mounted.returncode != 0:
-        pytest.skip("mounting is not allowed here")
-    yield folder
+        return False
+    command = [mount, "-t", "tmpfs", "-o", f"size={ROOM}", "tmpfs", str(folder)]
+    return subprocess.run(command, check=False, capture_output=True).returncode == 0
+
+
+def unmount(folder: Path) -> None:
     subprocess.run(["umount", str(folder)], check=True)
 
 
-def test_a_disk_that_is_really_full(forge: Forge, baseline: Baseline, small_disk: Path) -> None:
+def can_mount() -> bool:
+    with tempfile.TemporaryDirectory() as folder:
+        possible = mounted(Path(folder))
+        if possible:
+            unmount(Path(folder))
+    return possible
+
+
+@dataclass(frozen=True)
+class SmallDisk:
+    """A folder with little room: really so, or only so that every sync beyond it fails."""
+
+    folder: Path
+    fault: tuple[str, int, str] | None  # for forge.py
+
+    def enlarge(self) -> None:
+        if self.fault is None:
+            subprocess.run(["mount", "-o", "remount,size=8m", str(self.folder)], check=True)
+
+
+@pytest.fixture(params=["injected", "mounted"] if can_mount() else ["injected"])
+def small_disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[SmallDisk]:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    if request.param == "mounted":
+        assert mounted(folder)
+        yield SmallDisk(folder, None)
+        unmount(folder)
+    else:
+        really = os.fsync
+        watch_room(ROOM, str(folder))
+        yield SmallDisk(folder, ("room", ROOM, "full"))
+        os.fsync = really
+
+
+def test_a_disk_that_is_full(forge: Forge, baseline: Baseline, small_disk: SmallDisk) -> None:
     """Room for the first checkpoint and not for the third."""
-    run = small_disk / "run"
-    ended = forge.train(run)
+    run = small_disk.folder / "run"
+    ended = forge.train(run, fault=small_disk.fault)
     assert ended.code == 2, ended.said
     assert_said(ended.said)
     assert_nothing_lost(run, "00000003")
-    subprocess.run(["mount", "-o", "remount,size=8m", str(small_disk)], check=True)
+    small_disk.enlarge()
     ended = forge.train(run)
     assert ended.code == 0, ended.said
     assert "going on from update" in ended.said
     baseline.assert_same_end(run)
 
 
-def test_a_file_is_replaced_as_a_whole_or_not_at_all(small_disk: Path) -> None:
-    path = small_disk / "file"
+def test_a_file_is_replaced_as_a_whole_or_not_at_all(small_disk: SmallDisk) -> None:
+    path = small_disk.folder / "file"
     write_bytes(path, b"old")
     with pytest.raises(DiskError, match=r"file: cannot be written \(No space left on device\); free some space"):
         write_bytes(path, bytes(1_000_000))
     assert path.read_bytes() == b"old"
-    assert list(small_disk.iterdir()) == [path]
+    assert list(small_disk.folder.iterdir()) == [path]
 
 
-def test_a_folder_is_replaced_as_a_whole_or_not_at_all(small_disk: Path) -> None:
-    folder = small_disk / "folder"
+def test_a_folder_is_replaced_as_a_whole_or_not_at_all(small_disk: SmallDisk) -> None:
+    folder = small_disk.folder / "folder"
     with publish(folder) as temporary:
         (temporary / "file").write_bytes(b"old")
     with pytest.raises(DiskError, match="No space left on device"), publish(folder, replace=True) as temporary:
         (temporary / "file").write_bytes(bytes(1_000_000))
     assert (folder / "file").read_bytes() == b"old"
-    assert not list(small_disk.glob(f"{TEMPORARY}*"))
+    assert not list(small_disk.folder.glob(f"{TEMPORARY}*"))
 
 
 @pytest.mark.parametrize("name", ["", "sub"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import secrets
 import signal
@@ -11,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from fault_runs import ENVIRONMENT, Baseline, Forge
+from fault_runs import ENVIRONMENT, Baseline, Forge, checkpoints
 
 from antiphon.files import TEMPORARY
 from antiphon.folder import load_model
@@ -65,6 +66,16 @@ def test_killed_before_any_disk_operation(
     baseline.assert_same_end(run)
 
 
+def test_killed_before_the_last_pruning(forge: Forge, baseline: Baseline, run: Path) -> None:
+    """The last checkpoint is there, and so are those it makes superfluous: the next process throws them away."""
+    last = 8  # at the beginning, at the updates 3, 5, 6, 9, 10 and 12, and at the end
+    assert forge.train(run, fault=("pruning", last, "kill")).code == KILLED
+    assert checkpoints(run)[-1] == checkpoints(baseline.run)[-1]
+    assert checkpoints(run) != checkpoints(baseline.run)
+    to_the_end(forge, run)
+    baseline.assert_same_end(run)
+
+
 @pytest.mark.parametrize("place", ["evaluation", "batch"])
 def test_killed_in_evaluations_and_steps(
     forge: Forge, baseline: Baseline, run: Path, draw: random.Random, place: str
@@ -75,6 +86,21 @@ def test_killed_in_evaluations_and_steps(
         assert forge.train(run, fault=(place, number, "kill")).code in (0, KILLED)
     to_the_end(forge, run)
     baseline.assert_same_end(run)
+
+
+def test_killed_with_two_threads(forge: Forge, run: Path, tmp_path: Path, draw: random.Random) -> None:
+    """Sums that two threads share, in layers wide enough for torch to share them."""
+    wide = ("training.threads=2", "training.batch_tokens=400", "training.accumulate=1", "training.epochs=3")
+    wide += ("model.encoder.size=96", "model.decoder.size=96", "training.warmup=0")
+    alone = tmp_path / "alone"
+    assert forge.train(alone, *wide).code == 0
+    manifest = json.loads(next(alone.glob("checkpoints/*/manifest.json")).read_bytes())
+    assert manifest["made_with"]["threads"] == 2
+    for _ in range(2):
+        assert forge.train(run, *wide, fault=("batch", draw.randrange(2, 8), "kill")).code in (0, KILLED)
+    ended = forge.train(run, *wide)
+    assert ended.code == 0, ended.said
+    Baseline(alone, 0.0, 0, "").assert_same_end(run)
 
 
 REPLACE = """

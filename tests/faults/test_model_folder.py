@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from fault_runs import Baseline
 
 from antiphon.cli.main import run as command
-from antiphon.errors import ConfigError, ModelFolderError
+from antiphon.errors import ModelFolderError
 from antiphon.files import sha256
 from antiphon.folder import is_whole, load_model, load_weights, save_weights
 
@@ -122,9 +124,27 @@ def test_weights_that_lack_a_tensor(model: Path) -> None:
 
 
 def test_a_config_that_is_not_one(model: Path) -> None:
-    (model / "config.yaml").write_text("model: {encoder: {kind: abacus}}\n")
-    with pytest.raises(ConfigError):
-        load_model(model)
+    (model / "config.yaml").write_text("data: {train: a}\nmodel: {encoder: {kind: abacus}}\ntraining: {epoch: 3}\n")
+    said = problem(model).split("\n")
+    assert len(said) == 2
+    assert all(line.startswith(f"{model / 'config.yaml'}: ") for line in said)
+    assert "training.epoch: 'training' has no such key" in said[1]
+    (model / "config.yaml").write_text("data: [\n")
+    assert problem(model).count(str(model / "config.yaml")) == 1
+
+
+@pytest.mark.parametrize("name", FILES[1:])
+def test_a_file_that_may_not_be_read(model: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Root may read everything, so the refusal is made here."""
+    really = Path.open
+
+    def refuse(path: Path, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - passes on what it gets
+        if path == model / name:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return really(path, *arguments, **named)
+
+    monkeypatch.setattr(Path, "open", refuse)
+    assert problem(model) == f"{model / name}: cannot be read (Permission denied); check its permissions"
 
 
 def test_a_model_that_is_being_replaced_still_loads(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
+import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +17,7 @@ from fault_runs import Baseline, Forge, checkpoints
 
 from antiphon.config.read import read_config
 from antiphon.training.run_folder import FILES, RunFolder
+from antiphon.training.schedules import learning_rate
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -67,7 +71,7 @@ def test_the_figures_agree(whole: Path) -> None:
     table = metrics(whole)
     assert [row["update"] for row in table] == ["5", "10", "14"]
     assert {"epoch", "train_loss", "dev_loss", "cer", "exact_match", "learning_rate", "seconds"} <= set(table[0])
-    best = min(table, key=lambda row: float(row["cer"]))
+    best = min(table, key=lambda row: (float(row["cer"]), float(row["dev_loss"])))
     assert [row["best"] for row in table] == [str(int(row is best)) for row in table]
     summary = json.loads((whole / "summary.json").read_bytes())
     assert (summary["updates"], summary["metric"], summary["skipped_updates"]) == (14, "cer", 0)
@@ -75,6 +79,30 @@ def test_the_figures_agree(whole: Path) -> None:
     assert summary["best_value"] <= float(best["cer"])
     assert [row["update"] for row in rows(whole / "samples.jsonl")] == [5, 5, 5, 10, 10, 10, 14, 14, 14]
     assert [row["update"] for row in rows(whole / "log.jsonl")] == [1]
+
+
+def test_the_rate_is_that_of_the_last_update(whole: Path) -> None:
+    training = read_config(whole / "config.yaml").training
+    rates = [learning_rate(training, [], number=number, updates=14) for number in (5, 10, 14)]
+    assert [float(row["learning_rate"]) for row in metrics(whole)] == pytest.approx(rates)
+
+
+def test_epochs_are_counted_in_fractions(forge: Forge, whole: Path, run: Path) -> None:
+    first, second, last = (float(row["epoch"]) for row in metrics(whole))
+    assert 0 < first < 1 < second < 2 == last
+    assert first == pytest.approx(5 / 7, abs=0.06)
+    assert json.loads((whole / "summary.json").read_bytes())["epochs"] == 2
+    assert forge.train(run, fault=("batch", 7, "term")).code == 143
+    assert json.loads((run / "summary.json").read_bytes())["epochs"] == pytest.approx(4 / 7, abs=0.06)
+
+
+def test_a_resume_into_an_evaluation_has_no_speed(forge: Forge, run: Path) -> None:
+    """Nothing was measured, which is not the same as nothing done a second."""
+    assert forge.train(run, fault=("evaluation", 1, "term")).code == 143
+    assert forge.train(run).code == 0
+    speeds = [float(row["tokens_per_second"]) for row in metrics(run)]
+    assert math.isnan(speeds[0])
+    assert min(speeds[1:]) > 0
 
 
 def timeless(table: list[dict[str, str]]) -> list[dict[str, str]]:
@@ -174,6 +202,100 @@ def test_a_killed_fresh_start_never_mixes_two_runs(forge: Forge, baseline: Basel
         assert ended.code == -9 or "another configuration" in ended.said
     assert forge.train(run, "--fresh").code == 0
     baseline.assert_same_end(run)
+
+
+def test_fresh_keeps_the_old_run_until_the_data_is_known_to_be_good(forge: Forge, baseline: Baseline) -> None:
+    before = contents(baseline.run)
+    for data in ("data.train=nowhere.tsv", "data.dev=nowhere.tsv", "data.target.column=7"):
+        ended = forge.train(baseline.run, data, "--fresh")
+        assert ended.code == 2, ended.said
+        assert contents(baseline.run) == before
+
+
+@pytest.mark.parametrize("options", [[], ["--fresh"]])
+@pytest.mark.parametrize(
+    "name", ["config.yaml", "checkpoints/a.bin", "model.safetensors", "model.json", "environment.json", "data.json"]
+)
+def test_the_folder_of_another_program_is_left_alone(forge: Forge, run: Path, name: str, options: list[str]) -> None:
+    (run / name).parent.mkdir(parents=True)
+    (run / name).write_text('{"python": "3.11", "format": 1}')
+    before = contents(run)
+    ended = forge.train(run, *options)
+    assert ended.code == 2, ended.said
+    assert f"{run}: has {name.split('/')[0]} but is not a run of Antiphon; choose another --out" in ended.said
+    assert contents(run) == before
+
+
+@pytest.mark.parametrize("options", [[], ["--fresh"]])
+def test_the_folder_of_the_config_can_be_trained_in(
+    forge: Forge, baseline: Baseline, run: Path, options: list[str]
+) -> None:
+    """`antiphon init` has written config.yaml, and `antiphon train config.yaml --out .` follows."""
+    run.mkdir()
+    shutil.copy(forge.folder / "config.yaml", run)
+    assert forge.train(run, "training.seed=4", *options).code == 2  # this would lose what the file says
+    ended = forge.train(run, *options)
+    assert ended.code == 0, ended.said
+    baseline.assert_same_end(run)
+
+
+def test_fresh_never_deletes_the_config_it_trains_with(forge: Forge, baseline: Baseline, run: Path) -> None:
+    assert forge.train(run, fault=("batch", 13, "term")).code == 143
+    wanted = read_config(forge.folder / "config.yaml")
+    for number in (3, 8, 13, 18, 23, 28):
+        assert forge.train(run, "--fresh", fault=("disk", number, "kill")).code == -9
+        assert read_config(run / "config.yaml") == wanted
+    assert forge.train(run).code == 0
+    baseline.assert_same_end(run)
+
+
+def test_checkpoints_without_their_config_are_nobodys(forge: Forge, baseline: Baseline, run: Path) -> None:
+    assert forge.train(run, "training.learning_rate=0.5", fault=("batch", 13, "term")).code == 143
+    (run / "config.yaml").unlink()
+    before = contents(run)
+    ended = forge.train(run)
+    assert ended.code == 2, ended.said
+    assert f"{run}: has checkpoints, but no config.yaml" in ended.said
+    assert "--out" in ended.said
+    assert "--fresh" in ended.said
+    assert contents(run) == before
+    ended = forge.train(run, "--fresh")
+    assert ended.code == 0, ended.said
+    assert "going on" not in ended.said
+    baseline.assert_same_end(run)
+
+
+def test_a_broken_config_of_the_run_is_named(forge: Forge, baseline: Baseline, run: Path) -> None:
+    assert forge.train(run, fault=("batch", 13, "term")).code == 143
+    (run / "config.yaml").write_text("data: {train: train.tsv}\ntraining: {epoch: 2}\n")
+    ended = forge.train(run)
+    assert ended.code == 2, ended.said
+    assert f"{run / 'config.yaml'}: training.epoch: 'training' has no such key" in ended.said
+    assert "put the config.yaml of the run back" in ended.said
+    assert forge.train(run, "--fresh").code == 0
+    baseline.assert_same_end(run)
+
+
+def test_other_tokens_are_refused(forge: Forge, run: Path) -> None:
+    """The same data, but another version cuts it otherwise: the weights would mean other tokens."""
+    assert forge.train(run, fault=("batch", 13, "term")).code == 143
+    path = run / "tokenizer.target.json"
+    tokens = json.loads(path.read_bytes())
+    tokens["symbols"].reverse()
+    path.write_text(json.dumps(tokens))
+    before = contents(run)
+    ended = forge.train(run)
+    assert ended.code == 2, ended.said
+    assert f"{path}: the data now gives other tokens than the run began with" in ended.said
+    assert "environment.json" in ended.said
+    assert "--fresh" in ended.said
+    assert contents(run) == before
+
+
+def test_a_command_that_is_not_utf8_is_written_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["antiphon", "train", "caf\udce9"])
+    RunFolder(tmp_path).write_facts({})
+    assert (tmp_path / "command.txt").read_text("utf-8") == "antiphon train 'caf\\udce9'\n"
 
 
 @pytest.fixture

@@ -31,11 +31,25 @@ def main(folder: Path) -> None:
                     "target": {"column": 1, "tokens": "bpe", "vocabulary": 270},
                 },
                 "model": {
-                    "encoder": {"kind": "lstm", "layers": 2, "size": 8, "embedding": 8},
+                    "encoder": {"kind": "lstm", "layers": 2, "size": 16, "embedding": 8, "dropout": 0.0},
                     "context": {"score": "bilinear"},
-                    "decoder": {"kind": "luong", "cell": "gru", "size": 8, "embedding": 8, "input_feeding": True},
+                    "decoder": {
+                        "kind": "luong",
+                        "cell": "gru",
+                        "size": 16,
+                        "embedding": 8,
+                        "dropout": 0.0,
+                        "input_feeding": True,
+                    },
                 },
-                "training": {"epochs": 60, "learning_rate": 0.02, "warmup": 0, "threads": 1},
+                "training": {
+                    "epochs": 600,
+                    "evaluate_every": 600,
+                    "learning_rate": 0.01,
+                    "warmup": 0,
+                    "schedule": "constant",
+                    "threads": 1,
+                },
                 "decoding": {"max_length": 20, "beam": 3},
             }
         )

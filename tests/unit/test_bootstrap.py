@@ -67,6 +67,13 @@ def test_a_single_sentence_has_no_width() -> None:
     assert estimate(wer, ["a b"], [("a c",)]) == Estimate(50.0, 50.0, 50.0)
 
 
+def test_without_samples_there_is_only_the_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    value, ratio = estimate(wer, OUTPUTS, REFERENCES).value, estimate_ratio([2.0, 30.0], [1, 3]).value
+    monkeypatch.setattr(bootstrap, "_resampled_sums", None)
+    assert estimate(wer, OUTPUTS, REFERENCES, samples=0) == Estimate(value, value, value)
+    assert estimate_ratio([2.0, 30.0], [1, 3], samples=0) == Estimate(ratio, ratio, ratio)
+
+
 def test_a_ratio_of_sums_is_not_a_mean_of_ratios() -> None:
     found = estimate_ratio([2.0, 30.0], [1, 3])
     assert found.value == 8.0

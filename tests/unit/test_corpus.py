@@ -126,8 +126,14 @@ def test_vocabulary_is_learnt_from_the_training_side_only(folder: Path) -> None:
     assert facts["dev_unknown"]["source"] == {"count": 1, "times": 1, "listed": ["ß"]}
     assert facts["dev_unknown"]["target"] == {"count": 1, "times": 1, "listed": ["z"]}
     assert facts["dev_overlap"] == 1
-    assert any("1 of 2 dev sources are also in train" in warning for warning in facts["warnings"])
-    assert any("dev sources are not in the vocabulary" in warning and "'ß'" in warning for warning in facts["warnings"])
+    assert facts["warnings"] == [
+        "dev.tsv: 1 of 2 dev sources are also in train, so dev results look too good; take them out of train.tsv, or "
+        "set data.dev to null to hold other examples out",
+        "dev.tsv: 1 symbols of the dev sources are not in the vocabulary (1 times): 'ß'; check that dev is spelt like "
+        "train, or add training examples with them",
+        "dev.tsv: 1 symbols of the dev targets are not in the vocabulary (1 times): 'z'; check that dev is spelt like "
+        "train, or add training examples with them",
+    ]
 
 
 def test_shared_vocabulary_is_one(folder: Path) -> None:
@@ -150,7 +156,78 @@ def test_too_long_is_dropped_counted_and_listed(folder: Path) -> None:
     dropped = prepared.facts["dropped"]
     assert dropped["reasons"] == {"source longer than 4 tokens": 1, "target longer than 2 tokens": 1}
     assert [place["line"] for place in dropped["places"]] == [2, 3]
-    assert prepared.facts["warnings"][0].startswith("2 examples left out: 1 source longer than 4 tokens")
+    assert prepared.facts["warnings"][0] == (
+        "2 examples left out: 1 source longer than 4 tokens (train.tsv, line 2), "
+        "1 target longer than 2 tokens (train.tsv, line 3)"
+    )
+
+
+SHORT = TextConfig(column=0, max_length=4)
+SHORT_WORDS = TextConfig(column=1, tokens="words", max_length=2)
+
+
+def test_dev_has_the_same_limits(folder: Path) -> None:
+    write_pairs(folder / "train.tsv", [("aaaa", "x"), ("a", "x x")])
+    write_pairs(folder / "dev.tsv", [("a" * 100_000, "x"), ("aa", "x " * 1000), ("aa", "x x"), ("aaa", "x " * 1000)])
+    prepared = prepare(config(source=SHORT, target=SHORT_WORDS), quiet)
+    assert prepared.dev == [Example("aa", ("x x",), 3)]
+    facts = prepared.facts
+    assert facts["dropped"]["files"] == {
+        "dev.tsv": {"target longer than 2 tokens": 2, "source longer than 4 tokens": 1}
+    }
+    assert facts["files"][1]["pairs"] == facts["dev"]["references"] == 1
+    assert facts["warnings"] == [
+        "3 examples left out: 2 target longer than 2 tokens (first: dev.tsv, line 2), 1 source longer than 4 tokens "
+        "(dev.tsv, line 1); data.json of the run has the rest by reason"
+    ]
+
+
+def test_what_is_held_out_has_the_same_limits(folder: Path) -> None:
+    pairs = [(source, target) for source, target in NUMBERS[:100]]
+    write_pairs(folder / "train.tsv", pairs)
+    whole = prepare(config(dev=None, hold_out=0.4), quiet)
+    long = whole.dev[3].source
+    write_pairs(folder / "train.tsv", [(source, "1 " * 500 if source == long else target) for source, target in pairs])
+    prepared = prepare(config(dev=None, hold_out=0.4), quiet)
+    assert [example.source for example in prepared.dev] == [
+        example.source for example in whole.dev if example.source != long
+    ]
+    assert prepared.facts["dropped"]["reasons"] == {"target longer than 200 tokens": 1}
+    assert len(prepared.train) == len(whole.train)
+
+
+def test_a_long_target_is_found_in_the_target_file(folder: Path) -> None:
+    (folder / "a.en").write_text("one\ntwo\nthree\n", encoding="utf-8")
+    (folder / "a.de").write_text("eins\nzwei zwei zwei\ndrei\n", encoding="utf-8")
+    write_pairs(folder / "dev.tsv", [("one", "eins")])
+    facts = prepare(config(train=["a.en", "a.de"], source=SHORT, target=SHORT_WORDS), quiet).facts
+    assert [(place["file"], place["line"]) for place in facts["dropped"]["places"]] == [("a.de", 2), ("a.en", 3)]
+
+
+def test_the_warning_names_three_reasons_and_the_rest(folder: Path) -> None:
+    bad = "\n" * 3 + "a\t\n" * 2 + "\tb\n" + "one column\n"
+    (folder / "train.tsv").write_text("a\tb\n" * 10 + bad, encoding="utf-8")
+    write_pairs(folder / "dev.tsv", [("b", "b")])
+    facts = prepare(config(source=TextConfig(tokens="words")), quiet).facts
+    assert facts["warnings"][0] == (
+        "7 examples left out: 3 empty line (first: train.tsv, line 11), 2 empty target (first: train.tsv, line 14), "
+        "1 empty source (train.tsv, line 16), 1 for other reasons; data.json of the run has the rest by reason"
+    )
+
+
+def test_unknown_tokens_of_train_are_counted_and_said(folder: Path) -> None:
+    write_pairs(folder / "train.tsv", [("aab", "x y"), ("ac", "x x")])
+    write_pairs(folder / "dev.tsv", [("aa", "x")])
+    data = config(source=TextConfig(column=0, min_count=2), target=TextConfig(column=1, tokens="words", vocabulary=1))
+    facts = prepare(data, quiet).facts
+    assert facts["train_unknown"] == {"source": 2, "target": 1}
+    assert facts["warnings"] == [
+        "train.tsv: 2 of 5 source tokens (40.00%) are not in the vocabulary, so the model reads each of them as <unk>; "
+        "raise data.source.vocabulary or lower data.source.min_count",
+        "train.tsv: 1 of 4 target tokens (25.00%) are not in the vocabulary, so the model can never say them; "
+        "raise data.target.vocabulary or lower data.target.min_count",
+    ]
+    assert prepare(config(), quiet).facts["train_unknown"] == {"source": 0, "target": 0}
 
 
 def test_facts_are_whole_and_plain(folder: Path) -> None:

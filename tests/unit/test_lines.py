@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import gzip
+import io
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.sources.lines import Line, read_lines
+from antiphon.errors import DataError
+from antiphon.sources.lines import Line, lines_of, read_lines
 
 TEXTS = st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r\0")), min_size=1)
 
@@ -63,3 +67,34 @@ def test_reading_is_lazy(tmp_path: Path) -> None:
     lines = read_lines(path)
     assert next(lines) == Line(1, "fine")
     lines.close()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_any_binary_file_has_lines_and_stays_open(pack: Callable[[bytes], bytes]) -> None:
+    file = io.BytesIO(pack(b"\xef\xbb\xbfone\r\ntwo"))
+    assert list(lines_of(file, "stdin")) == [Line(1, "one"), Line(2, "two")]
+    assert not file.closed
+
+
+def test_lines_of_a_pipe_come_when_they_are_written() -> None:
+    reader, writer = os.pipe()
+    with open(reader, "rb") as file, open(writer, "wb", buffering=0) as pen:
+        lines = lines_of(file, "stdin")
+        pen.write(b"one\n")
+        assert next(lines) == Line(1, "one")
+        pen.write(b"two\n")
+        assert next(lines) == Line(2, "two")
+
+
+def test_an_open_file_without_lines_has_none_and_its_faults_have_its_name() -> None:
+    assert list(lines_of(io.BytesIO(b""), "stdin")) == []
+    with pytest.raises(DataError, match=r"stdin, line 2: not UTF-8 \(byte 0xE9 at column 1\)"):
+        list(lines_of(io.BytesIO(b"a\n\xe9\n"), "stdin"))
+
+
+def test_a_file_closed_halfway_is_no_trouble() -> None:
+    file = io.BytesIO(b"one\ntwo\n")
+    lines = lines_of(file, "stdin")
+    assert next(lines) == Line(1, "one")
+    file.close()
+    del lines

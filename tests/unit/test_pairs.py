@@ -9,6 +9,7 @@ import pytest
 from antiphon.config.schema import DataConfig, TextConfig
 from antiphon.errors import DataError
 from antiphon.sources.pairs import LISTED, Dropped, Example, Pair, group, read_pairs
+from antiphon.sources.records import HEAD
 
 Columns = int | str | list[int | str]
 
@@ -89,9 +90,8 @@ def test_parallel_files_ignore_columns(tmp_path: Path) -> None:
     ]
 
 
-def test_relative_paths_start_from_base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_relative_paths_start_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written(tmp_path / "a.tsv", "a\tb\n")
-    assert len(list(read_pairs("a.tsv", config(), Dropped(), base=tmp_path))) == 1
     monkeypatch.chdir(tmp_path)
     assert len(list(read_pairs("a.tsv", config(), Dropped()))) == 1
 
@@ -101,13 +101,16 @@ def test_group_keeps_order_and_unique_references() -> None:
     assert group(pairs) == [Example("b", ("1", "3"), 1), Example("a", ("2",), 2)]
 
 
-def test_dropped_counts_all_and_lists_some() -> None:
+def test_dropped_counts_all_and_lists_some_of_each_reason() -> None:
     dropped = Dropped()
     for number in range(50):
         dropped.add("a.tsv", number, "empty line" if number % 2 else "empty source")
-    assert dropped.total == 50
-    assert len(dropped.places) == LISTED
-    assert dropped.facts()["reasons"] == {"empty source": 25, "empty line": 25}
+    dropped.add("b.tsv", 1, "not JSON")
+    assert dropped.total == 51
+    listed = [place.reason for place in dropped.places]
+    assert [listed.count(reason) for reason in dropped.reasons] == [LISTED, LISTED, 1]
+    assert dropped.facts()["reasons"] == {"empty source": 25, "empty line": 25, "not JSON": 1}
+    assert dropped.facts()["files"] == {"a.tsv": {"empty source": 25, "empty line": 25}, "b.tsv": {"not JSON": 1}}
     assert json.loads(json.dumps(dropped.facts()))["places"][0] == {
         "file": "a.tsv",
         "line": 0,
@@ -117,6 +120,48 @@ def test_dropped_counts_all_and_lists_some() -> None:
 
 def test_a_list_of_source_columns_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tsv", "a\tb\n")
-    assert read(path, config([0], 1))[0] == [("a", "b", 1)]
-    with pytest.raises(DataError, match=r"data\.source\.column: 2 columns"):
+    with pytest.raises(DataError, match=r"data\.source\.column: one column is the source, got a list of 2"):
         read(path, config([0, 1], 1))
+
+
+@pytest.mark.parametrize("stray", [0, 1, 50])
+def test_one_stray_tab_costs_one_line(tmp_path: Path, stray: int) -> None:
+    lines = [f"s{number}\tt{number}" for number in range(1001)]
+    lines[stray] += "\tmore"
+    pairs, dropped = read(written(tmp_path / "a.tsv", "\n\n" + "\n".join(lines)))
+    assert len(pairs) == 1000
+    assert dropped.reasons == {"empty line": 2, "too many columns": 1}
+    assert dropped.places[-1].line == stray + 3
+    assert [line for _, _, line in pairs] == [line for line in range(3, 1004) if line != stray + 3]
+
+
+def test_the_header_sets_the_width(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.tsv", "x\ty\tz\na\tb\nc\td\ne\tf\tg\n")
+    for data in (config("x", "y"), config(0, 1, header=True)):
+        pairs, dropped = read(path, data)
+        assert pairs == [("e", "f", 4)]
+        assert dropped.reasons == {"too few columns": 2}
+
+
+def test_only_the_first_lines_tell_the_width(tmp_path: Path) -> None:
+    pairs, dropped = read(written(tmp_path / "a.tsv", "a\tb\n" * HEAD + "a\tb\tc\n" * 3 * HEAD))
+    assert (len(pairs), dropped.reasons) == (HEAD, {"too many columns": 3 * HEAD})
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ('a\rb,"c"', "a carriage return in a line with quotes"),
+        (f'a,"{"b" * 200_000}"', "a quoted field of more than 131,072 characters"),
+    ],
+)
+def test_what_the_csv_module_cannot_read_costs_its_line(tmp_path: Path, line: str, fault: str) -> None:
+    pairs, dropped = read(written(tmp_path / "a.csv", f"{line}\nx,y\n"))
+    assert pairs == [("x", "y", 2)]
+    assert dropped.reasons == {fault: 1}
+
+
+def test_without_quotes_a_carriage_return_and_a_long_field_are_text(tmp_path: Path) -> None:
+    pairs, dropped = read(written(tmp_path / "a.csv", f"a\rb,{'c' * 200_000}\n"))
+    assert pairs == [("a\rb", "c" * 200_000, 1)]
+    assert dropped.total == 0

@@ -9,7 +9,7 @@ import pytest
 
 from antiphon.config.schema import Metric
 from antiphon.evaluation.metrics import HIGHER_IS_BETTER
-from antiphon.training.progress import Progress, best_row, evaluations_since_best, is_better, value_of
+from antiphon.training.progress import Progress, best_row, evaluations_since_better, is_better, value_of
 
 
 def rows(*values: float, metric: str = "dev_loss") -> list[dict[str, float]]:
@@ -54,7 +54,7 @@ def test_best_of_rising_metrics_and_of_nothing() -> None:
     assert row is not None
     assert row["update"] == 20
     assert best_row([], "loss") is None
-    assert evaluations_since_best([], "loss") == 0
+    assert evaluations_since_better([], "loss") == []
 
 
 def test_a_number_beats_no_number() -> None:
@@ -68,7 +68,18 @@ def test_a_number_beats_no_number() -> None:
 
 @pytest.mark.parametrize(("values", "since"), [([3, 2, 1], 0), ([1, 2, 3], 2), ([2, 1, 1, 1], 2), ([3, 1, 2], 1)])
 def test_evaluations_since_the_best(values: list[float], since: int) -> None:
-    assert evaluations_since_best(rows(*values), "loss") == since
+    assert evaluations_since_better(rows(*values), "loss")[-1] == since
+
+
+def test_of_equals_the_lower_loss_is_best_but_not_better() -> None:
+    """A lower loss chooses the weights; it does not make patience longer."""
+    history = [
+        {"update": 1.0, "dev_loss": 3.0, "exact_match": 0.0},
+        {"update": 2.0, "dev_loss": 2.0, "exact_match": 0.0},
+        {"update": 3.0, "dev_loss": 2.5, "exact_match": 0.0},
+    ]
+    assert best_row(history, "exact_match") is history[1]
+    assert evaluations_since_better(history, "exact_match") == [0, 1, 2]
 
 
 def test_every_metric_of_the_config_has_a_direction() -> None:

@@ -94,6 +94,23 @@ def test_the_report_holds_the_whole_run(run: Path) -> None:
     assert not re.search(r"https?:|//[a-z]|@import|url\(", re.sub(r"base64,[^\"]*", "", written))
 
 
+def test_a_run_that_was_never_evaluated(run: Path) -> None:
+    summary = {"best_update": None, "weights": "last", "stopped": "interrupted", "epochs": 1.4286}
+    (run / "summary.json").write_text(json.dumps(summary))
+    (run / "metrics.csv").unlink()
+    _, page = _page(run)
+    assert "last (no evaluation yet)" in page.text
+    assert "None" not in page.text
+    assert "1.4epochs" in page.text
+
+
+def test_epochs_have_one_decimal_and_no_speed_is_an_empty_cell(run: Path) -> None:
+    (run / "metrics.csv").write_text("update,epoch,tokens_per_second,dev_loss,best\n10,1.4286,nan,2.5,1\n")
+    written, _ = _page(run)
+    cells = ["10", "1.4", "", "2.5"]
+    assert '<tr class="best">' + "".join(f'<td class="number">{cell}</td>' for cell in cells) + "</tr>" in written
+
+
 def test_right_and_wrong_by_update(run: Path) -> None:
     written, page = _page(run)
     squares = [attributes["class"] for tag, attributes in page.tags if tag == "i"]

@@ -7,14 +7,13 @@ import math
 import pytest
 
 from antiphon.config.schema import TrainingConfig
-from antiphon.training.progress import Progress
 from antiphon.training.schedules import learning_rate
 
 
 def rates(updates: int = 10, **changes: object) -> list[float]:
     """The rates of all updates of a run, at a highest rate of 1."""
     config = TrainingConfig.model_validate({"learning_rate": 1.0, "warmup": 0, **changes})
-    return [learning_rate(config, Progress(update=number), updates) for number in range(updates)]
+    return [learning_rate(config, [], number=number, updates=updates) for number in range(1, updates + 1)]
 
 
 def test_constant() -> None:
@@ -52,8 +51,8 @@ def plateau(losses: list[float], metric: str = "loss", patience: int = 2) -> flo
         | {"plateau_patience": patience}
     )
     key = "dev_loss" if metric == "loss" else metric
-    history = [{"update": float(number), key: value} for number, value in enumerate(losses, start=1)]
-    return learning_rate(config, Progress(update=len(losses), history=history), 1000)
+    history = [{"update": float(number), "dev_loss": 1.0, key: value} for number, value in enumerate(losses, start=1)]
+    return learning_rate(config, history, number=len(losses) + 1, updates=1000)
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Annotated
 
 import typer
 
-from antiphon.cli.output import put_line, say
+from antiphon.cli.output import program, put_line, say
 
 __all__ = ["check"]
 
@@ -17,23 +18,16 @@ def check(
 ) -> None:
     """Say all that is wrong, before any training."""
     from antiphon import api
-    from antiphon.config.read import read_config, usable_part
-    from antiphon.errors import ConfigError, UserError
+    from antiphon.cli.files import say_places
+    from antiphon.errors import UserError
 
-    problems: list[str] = []
-    try:
-        usable = read_config(config, overrides or [])
-    except ConfigError as error:
-        problems = error.problems
-        part = usable_part(config, overrides or [])
-        if part is None:
-            raise
-        usable = part
-    report = api.check(usable, say)
-    for fact in report.facts if not problems else ():  # the model of a broken configuration is not the user's
+    report = api.check(config, overrides or [], say=say)
+    for fact in report.facts:
         put_line(fact)
+    say_places(report.dropped)
     for warning in report.warnings:
         say(f"warning: {warning}")
-    if problems + report.problems:
-        raise UserError(problems + report.problems)
-    say(f"{config}: nothing wrong; next: antiphon train {' '.join([config, *(overrides or [])])} --out RUN")
+    if report.problems:
+        raise UserError(report.problems)
+    command = shlex.join(["train", config, *(overrides or [])])
+    say(f"{config}: nothing wrong; next: {program()} {command} --out RUN")

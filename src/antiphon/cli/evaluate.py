@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from antiphon.cli.files import METRICS, known_metrics, pair_files, say_dropped
 from antiphon.cli.output import put_json, put_line, say
 
 if TYPE_CHECKING:
@@ -20,14 +21,24 @@ def evaluate(
     pairs: Annotated[
         list[str], typer.Argument(metavar="PAIRS", help="A file of pairs, or a source and a target file.")
     ],
-    beam: Annotated[int | None, typer.Option(min=1, help="Hypotheses kept at each step; 1: greedy.")] = None,
-    batch_size: Annotated[int | None, typer.Option(min=1, help="Sentences decoded together.")] = None,
-    metrics: Annotated[list[str] | None, typer.Option("--metric", help="A metric; may stand several times.")] = None,
+    beam: Annotated[
+        int | None,
+        typer.Option(min=1, help="Hypotheses kept at each step; 1: greedy. Default: the model's decoding.beam."),
+    ] = None,
+    batch_size: Annotated[
+        int | None, typer.Option(min=1, help="Sentences decoded together. Default: the model's decoding.batch_size.")
+    ] = None,
+    metrics: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metric",
+            help=f"One of {', '.join(METRICS)}; may stand several times. Default: the model's evaluation.metrics.",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Metrics on pairs, with 95 % bootstrap intervals."""
     from antiphon import api
-    from antiphon.cli.files import known_metrics, pair_files, say_dropped
 
     files, wanted = pair_files(pairs), known_metrics(metrics)
     generator = api.load(run)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import Any
 
 from antiphon.cli.output import say
 from antiphon.errors import UserError
 
-__all__ = ["known_metrics", "pair_files", "say_dropped"]
+__all__ = ["METRICS", "known_metrics", "pair_files", "say_dropped", "say_places"]
+
+# Those of the configuration, written out because help must not load it; a test binds the two.
+METRICS = (
+    "loss", "perplexity", "exact_match", "token_accuracy", "cer", "wer", "per", "bleu", "chrf", "ter", "rouge_l",
+)  # fmt: skip
 
 
 def pair_files(names: list[str]) -> str | list[str]:
@@ -20,9 +25,8 @@ def pair_files(names: list[str]) -> str | list[str]:
 def known_metrics(names: list[str] | None) -> list[str] | None:
     """The metrics asked for, if they exist."""
     from antiphon.config.problems import nearest
-    from antiphon.config.schema import Metric
 
-    known = list(get_args(Metric))
+    known = list(METRICS)
     problems = []
     for name in names or []:
         if name not in known:
@@ -34,10 +38,15 @@ def known_metrics(names: list[str] | None) -> list[str] | None:
     return names or None
 
 
-def say_dropped(facts: dict[str, Any]) -> None:
-    """Which lines were left out, and why: `Dropped.facts()`."""
+def say_places(facts: dict[str, Any]) -> None:
+    """The first lines that were left out, and why: `Dropped.facts()`."""
     for place in facts["places"]:
         say(f"{place['file']}, line {place['line']}: {place['reason']}; left out")
+
+
+def say_dropped(facts: dict[str, Any]) -> None:
+    """The same, and how many in all if there are more."""
+    say_places(facts)
     if facts["total"] > len(facts["places"]):
         reasons = ", ".join(f"{count} x {reason}" for reason, count in facts["reasons"].items())
         say(f"left out in all: {facts['total']} ({reasons})")

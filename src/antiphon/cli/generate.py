@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from antiphon.cli.flags import Flags
 from antiphon.cli.lines import in_batches, input_lines
-from antiphon.cli.output import put_json, put_line, say
+from antiphon.cli.output import put_json, put_line
 
 if TYPE_CHECKING:
     from antiphon.decoding.generation import Generation
 
 __all__ = ["generate"]
 
-LISTED = 20  # flagged lines named on stderr; the rest is counted
+AHEAD = 16  # batches read at once, so that lines of like length can be answered together
 
 
 def generate(
@@ -25,11 +25,28 @@ def generate(
     file: Annotated[
         str | None, typer.Argument(metavar="FILE", help="Lines to answer; stdin when missing or -.")
     ] = None,
-    beam: Annotated[int | None, typer.Option(min=1, help="Hypotheses kept at each step; 1: greedy.")] = None,
+    beam: Annotated[
+        int | None,
+        typer.Option(min=1, help="Hypotheses kept at each step; 1: greedy. Default: the model's decoding.beam."),
+    ] = None,
     n_best: Annotated[int, typer.Option(min=1, help="Answers a line; more than 1: LINE, SCORE, TEXT each.")] = 1,
-    max_length: Annotated[int | None, typer.Option(min=1, help="Longest answer in tokens.")] = None,
-    length_penalty: Annotated[float | None, typer.Option(min=0.0, help="Exponent a of sum(log p) / length^a.")] = None,
-    batch_size: Annotated[int | None, typer.Option(min=1, help="Lines read and answered together.")] = None,
+    max_length: Annotated[
+        int | None,
+        typer.Option(min=1, help="Longest answer in tokens, </s> counts. Default: the model's decoding.max_length."),
+    ] = None,
+    length_penalty: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0, help="Exponent a of sum(log p) / length^a. Default: the model's decoding.length_penalty."
+        ),
+    ] = None,
+    batch_size: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Lines answered together; 1: each line as soon as it comes. Default: the model's decoding.batch_size.",
+        ),
+    ] = None,
     prefix: Annotated[str, typer.Option(help="What every answer has to begin with.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
     weights: Annotated[bool, typer.Option("--weights", help="With --json: the attention weights as well.")] = False,
@@ -44,39 +61,16 @@ def generate(
         raise UserError("--weights: only JSON can hold them; add --json")
     generator = api.load(run)
     size = 1 if file in (None, "-") and sys.stdin.isatty() else batch_size or generator.config.decoding.batch_size
-    seen = Seen()
-    for batch in in_batches(input_lines(file), size):
+    seen = Flags()
+    for batch in in_batches(input_lines(file), size if size == 1 else AHEAD * size):
         for answer in generator.generate(
             batch, beam=beam, n_best=n_best, max_length=max_length, length_penalty=length_penalty,
             batch_size=size, prefix=prefix, weights=weights,
         ):  # fmt: skip
-            seen.add(answer, listed=not as_json)
+            seen.add(answer.flags, listed=not as_json)
             put_answer(answer, seen.lines, n_best, as_json)
         sys.stdout.flush()
     seen.close()
-
-
-@dataclass
-class Seen:
-    """How many lines were answered, and how many answers have a flag: nothing is lost in silence."""
-
-    lines: int = 0
-    flagged: int = 0
-    unlisted: int = 0
-
-    def add(self, answer: Generation, listed: bool) -> None:
-        """Count an answer, and say its flags if few were said so far."""
-        self.lines += 1
-        self.flagged += bool(answer.flags)
-        if answer.flags and listed and self.flagged <= LISTED:
-            say(f"line {self.lines}: {'; '.join(answer.flags)}")
-        elif answer.flags:
-            self.unlisted += 1
-
-    def close(self) -> None:
-        """Say how many flags were not said."""
-        if self.unlisted:
-            say(f"{self.flagged} of {self.lines} lines are flagged; --json shows all flags")
 
 
 def put_answer(answer: Generation, number: int, n_best: int, as_json: bool) -> None:

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from antiphon.cli.output import say
+from antiphon.cli.files import pair_files
+from antiphon.cli.output import program, say
 from antiphon.visible import visible
 
 __all__ = ["init"]
@@ -28,8 +29,7 @@ def init(
     from antiphon.files import write_text
     from antiphon.sources.guess import guess_config
 
-    if len(data) > 2:
-        raise UserError(f"init: one file of pairs or two parallel files, got {len(data)}; join them first")
+    pair_files(data)
     if str(out) != "-" and out.exists() and not force:
         raise UserError(f"{out}: already there; give another name with --out, or --force to overwrite it")
     guess = guess_config(data)
@@ -40,4 +40,5 @@ def init(
         print(text, end="")
         return
     write_text(out, text)
-    say(f"wrote {out}; next: antiphon check {out}, then: antiphon train {out} --out RUN")
+    name = shlex.quote(str(out))
+    say(f"wrote {out}; next: {program()} check {name}, then: {program()} train {name} --out RUN")

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import math
 import re
+import shlex
+import shutil
 import sys
+from pathlib import Path
 from typing import Any
 
 from antiphon.visible import visible
 
-__all__ = ["one_line", "put_json", "put_line", "say"]
+__all__ = ["one_line", "program", "put_json", "put_line", "say"]
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")  # C0, DEL and C1: every escape sequence begins with one
 
@@ -39,6 +42,15 @@ def finite(value: Any) -> Any:  # noqa: ANN401 (any JSON)
     if isinstance(value, list):
         return [finite(item) for item in value]
     return {key: finite(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+def program() -> str:
+    """What to type to start this program again: its name if the shell finds it, else as it was started."""
+    if shutil.which("antiphon"):
+        return "antiphon"
+    if Path(sys.argv[0]).name == "antiphon":
+        return shlex.quote(sys.argv[0])
+    return shlex.join([sys.executable, "-m", "antiphon.cli.main"])
 
 
 def say(text: str) -> None:

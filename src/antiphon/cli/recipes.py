@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from antiphon.cli.output import put_line, say
+from antiphon.cli.output import program, put_line, say
 
 __all__ = ["recipes"]
 
@@ -47,4 +48,4 @@ def recipes(
     if to.exists() and not force:
         raise UserError(f"{to}: already there; give another name, or --force to overwrite it")
     write_text(to, text)
-    say(f"wrote {to}; next: antiphon train {to} --out RUN")
+    say(f"wrote {to}; next: {program()} train {shlex.quote(str(to))} --out RUN")

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from antiphon.cli.output import put_json, put_line, say
+from antiphon.cli.files import pair_files, say_dropped
+from antiphon.cli.flags import Flags
+from antiphon.cli.output import put_json, put_line
 
 if TYPE_CHECKING:
     from antiphon.decoding.generation import Scored
@@ -24,7 +26,9 @@ def score(
     pairs: Annotated[
         list[str], typer.Argument(metavar="PAIRS", help="A file of pairs, or a source and a target file.")
     ],
-    batch_size: Annotated[int | None, typer.Option(min=1, help="Pairs scored together.")] = None,
+    batch_size: Annotated[
+        int | None, typer.Option(min=1, help="Pairs scored together. Default: the model's decoding.batch_size.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, with the tokens.")] = False,
 ) -> None:
     """How likely each answer is: log p(target | source).
@@ -32,21 +36,21 @@ def score(
     A line for each pair, separated by tabs: log probability, source, target, log probability of each token.
     """
     from antiphon import api
-    from antiphon.cli.files import pair_files, say_dropped
-    from antiphon.errors import DataError
     from antiphon.sources.pairs import Dropped, read_pairs
+    from antiphon.training.check import nothing_usable
 
-    files, dropped, count = pair_files(pairs), Dropped(), 0
+    files, dropped, seen = pair_files(pairs), Dropped(), Flags()
     generator = api.load(run)
     rows = read_pairs(files, generator.config.data, dropped)
     while chunk := [(pair.source, pair.target) for pair in islice(rows, CHUNK)]:
         for scored in generator.score(chunk, batch_size=batch_size):
+            seen.add(scored.flags, listed=not as_json)
             put_scored(scored, as_json)
         sys.stdout.flush()
-        count += len(chunk)
+    seen.close()
     say_dropped(dropped.facts())
-    if not count:
-        raise DataError(f"{', '.join(pairs)}: not one line can be used; put source TAB target on each line")
+    if not seen.lines:
+        raise nothing_usable(files, dropped)
 
 
 def put_scored(scored: Scored, as_json: bool) -> None:
@@ -54,8 +58,6 @@ def put_scored(scored: Scored, as_json: bool) -> None:
     if not as_json:
         numbers = " ".join(f"{value:.4f}" for value in scored.log_probs)
         put_line(f"{scored.log_prob:.4f}", scored.source, scored.target, numbers)
-        if scored.flags:
-            say(f"{scored.source}: {'; '.join(scored.flags)}")
         return
     found = {
         "source": scored.source,

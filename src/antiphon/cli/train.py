@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from antiphon.cli.output import put_line, say
+from antiphon.cli.output import program, put_line, say
 
 __all__ = ["train"]
 
@@ -24,4 +25,5 @@ def train(
 
     run = api.train(config, out=out, overrides=overrides or [], fresh=fresh, display=open_display())
     put_line(str(run))
-    say(f"next: antiphon generate {run} FILE, antiphon explain {run} TEXT, or open {run / 'report.html'}")
+    name = shlex.quote(str(run))
+    say(f"next: {program()} generate {name} FILE, {program()} explain {name} TEXT, or open {run / 'report.html'}")

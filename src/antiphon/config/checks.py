@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from antiphon.config.schema import Config, TrainingConfig
+from antiphon.config.schema import Config, DataConfig, TrainingConfig
 
-__all__ = ["check_config"]
+__all__ = ["check_config", "data_problems"]
 
 
 def check_config(config: Config) -> list[str]:
     """A sentence for each combination that cannot work or would be ignored."""
-    return [*attention_problems(config), *training_problems(config.training), *data_problems(config)]
+    return [*attention_problems(config), *training_problems(config.training), *data_problems(config.data)]
 
 
 def attention_problems(config: Config) -> list[str]:
@@ -52,9 +52,8 @@ def training_problems(training: TrainingConfig) -> list[str]:
     return problems
 
 
-def data_problems(config: Config) -> list[str]:
-    """What the two sides and the files must agree on."""
-    data = config.data
+def data_problems(data: DataConfig) -> list[str]:
+    """What the two sides and the files must agree on; also asked where a configuration made in Python is used."""
     problems = []
     if isinstance(data.source.column, list):
         problems.append(

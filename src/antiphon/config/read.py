@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from antiphon.config.checks import check_config
 from antiphon.config.problems import fill_kinds, nearest, value_problems
 from antiphon.config.schema import Config, DataConfig
-from antiphon.config.yamltext import parse_yaml
+from antiphon.config.yamltext import parse_override, parse_yaml
 from antiphon.errors import ConfigError
 
 __all__ = ["read_config", "recipe_names", "recipe_text", "usable_part"]
@@ -111,7 +111,7 @@ def put(data: Any, override: str) -> list[str]:  # noqa: ANN401 (whatever stood 
     keys = path.strip().split(".")
     if not equals or not all(keys):
         return [f"'{override}': not of the form section.key=value; write for example training.epochs=5"]
-    value, problems = parse_yaml(text, "")
+    value, problems = parse_override(text)
     if problems:
         return [f"{path}: {text!r} is not YAML; put quotes round text with special characters: {path}='\"...\"'"]
     for key in keys[:-1]:

@@ -54,7 +54,7 @@ class TextConfig(Section):
     )
     vocabulary: Positive = Field(8000, description="at most so many different tokens; bpe and unigram learn so many")
     min_count: Positive = Field(1, description="a character or word seen fewer times than this is unknown")
-    max_length: Positive = Field(200, description="longer examples (in tokens) are left out of training and counted")
+    max_length: Positive = Field(200, description="longer examples (in tokens) are left out of train and dev and counted")
 
 
 class DataConfig(Section):
@@ -158,9 +158,7 @@ class TrainingConfig(Section):
     average: Positive = Field(1, description="average the weights of the last so many evaluations, if that is better")
     bad_updates: Positive = Field(5, description="stop after so many updates in a row whose loss is not a number")
     seed: Natural = Field(1, description="the same seed gives the same weights")
-    threads: Positive | None = Field(
-        None, description="CPU threads; null: what torch chooses, one for each core"
-    )
+    threads: Positive | None = Field(None, description="CPU threads; null: what torch chooses, one for each core")
 
 
 class DecodingConfig(Section):

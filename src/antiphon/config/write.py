@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from antiphon.config.schema import Config
 from antiphon.config.yamltext import write_value
 
-__all__ = ["config_diff", "explained_yaml"]
+__all__ = ["config_diff", "explained_yaml", "flat"]
 
 WIDEST = 50  # comments start here at the latest; a longer value pushes only its own comment
 
@@ -38,7 +38,7 @@ def rows_of(section: BaseModel, indent: str) -> list[tuple[str, str]]:
 
 def config_diff(old: Config, new: Config) -> list[str]:
     """`training.learning_rate: 0.001 in the run, 0.002 now`, for every key that differs."""
-    before, after = flat(old.model_dump()), flat(new.model_dump())
+    before, after = _written(old), _written(new)
     sections = list(Config.model_fields)
     keys = sorted({**before, **after}, key=lambda key: sections.index(key.split(".")[0]))
     return [
@@ -48,9 +48,14 @@ def config_diff(old: Config, new: Config) -> list[str]:
     ]
 
 
-def flat(values: dict[str, Any], path: str = "") -> dict[str, str]:
+def _written(config: Config) -> dict[str, str]:
     """Dotted path -> value as it is written."""
-    found: dict[str, str] = {}
+    return {key: write_value(value) for key, value in flat(config.model_dump()).items()}
+
+
+def flat(values: dict[str, Any], path: str = "") -> dict[str, Any]:
+    """Sections inside sections as one mapping: `model.encoder.kind` -> `lstm`."""
+    found: dict[str, Any] = {}
     for key, value in values.items():
-        found |= flat(value, f"{path}{key}.") if isinstance(value, dict) else {f"{path}{key}": write_value(value)}
+        found |= flat(value, f"{path}{key}.") if isinstance(value, dict) else {f"{path}{key}": value}
     return found

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-__all__ = ["parse_value", "parse_yaml", "write_value"]
+__all__ = ["parse_override", "parse_value", "parse_yaml", "write_value"]
 
 
 class Loader(yaml.SafeLoader):
@@ -83,8 +83,19 @@ def remedy(problem: str | None) -> str:
     return "mend that line: 'key: value', two more spaces for each level"
 
 
+def parse_override(text: str) -> tuple[Any, list[str]]:
+    """The value of `key=text`, and what is wrong with it: YAML, but `@reverse/train` and `my #1.tsv` are text.
+
+    In YAML @ is reserved and # begins a comment; neither is of use here. Quotes and brackets stay YAML's.
+    """
+    comment = text.startswith("#") or re.search(r"\s#", text)
+    if text.startswith("@") or (comment and not text.lstrip().startswith(("'", '"', "[", "{"))):
+        return text, []
+    return parse_yaml(text, "")
+
+
 def parse_value(text: str) -> Any:  # noqa: ANN401 (whatever the user wrote)
-    """The value of one override; text that is no YAML is taken as it stands."""
+    """What a text is as YAML; text that is no YAML is taken as it stands."""
     value, problems = parse_yaml(text, "")
     return text if problems else value
 

@@ -246,7 +246,8 @@ class Generator:
         outputs = Sequence.of_ids(targets, PAD)
         inputs = Sequence.of_ids([[SOS, *target[:-1]] for target in targets], PAD)
         step = self.model(source_batch(sources), inputs.values)
-        log_probs = torch.log_softmax(step.logits, dim=-1).gather(2, outputs.values.unsqueeze(2)).squeeze(2)
+        said = step.logits.gather(2, outputs.values.unsqueeze(2)).squeeze(2)
+        log_probs = said - step.logits.logsumexp(dim=-1)  # not log_softmax: a second [B, T, V] may not fit
         return [(log_probs[row, : len(target)], step.weights[row, : len(target)]) for row, target in enumerate(targets)]
 
     def _generation(self, source: _Source, hypotheses: list[Hypothesis]) -> Generation:

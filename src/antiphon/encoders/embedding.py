@@ -30,7 +30,6 @@ class SourceEmbedding(nn.Module):
     def __init__(self, *, tokens: int, size: int, dropout: float) -> None:
         super().__init__()
         self.embedding = TokenEmbedding(tokens=tokens, size=size, dropout=dropout)
-        self.size = size
 
     def forward(self, source: Sequence) -> Sequence:
         return Sequence(self.embedding(source.values), source.mask)

@@ -44,9 +44,9 @@ def estimate_ratio(totals: Sequence[float], counts: Sequence[float], seed: int =
 
 
 def _interval(statistics: Statistics, value: Callable[[Statistics], Statistics], seed: int, samples: int) -> Estimate:
-    """The 2.5 and 97.5 percentiles over `samples` draws of N sentences with replacement."""
+    """The 2.5 and 97.5 percentiles over `samples` draws of N sentences with replacement; 0: no interval."""
     whole = float(value(statistics.sum(axis=0)))
-    if len(statistics) == 0:
+    if len(statistics) == 0 or samples == 0:
         return Estimate(whole, whole, whole)
     low, high = np.percentile(value(_resampled_sums(statistics, seed, samples)), [2.5, 97.5])
     return Estimate(whole, float(low), float(high))

@@ -14,6 +14,7 @@ from antiphon.sources.pairs import Example
 
 __all__ = ["Evaluation", "evaluate_examples", "loss_estimate", "perplexity"]
 
+SAMPLES = 1000  # of the bootstrap
 OF_LOSS = ("loss", "perplexity")
 
 
@@ -24,7 +25,7 @@ class Evaluation:
     values: dict[str, Estimate]
     signatures: dict[str, str]
     examples: int
-    outputs: list[str]
+    outputs: list[str]  # none if no metric asked for them
     flagged: int  # answers with a flag
     seconds: float
     dropped: dict[str, Any]
@@ -38,24 +39,24 @@ def evaluate_examples(
     beam: int | None = None,
     batch_size: int | None = None,
     dropped: dict[str, Any] | None = None,
+    samples: int = SAMPLES,
 ) -> Evaluation:
-    """Decodes every source once and compares with its best reference."""
+    """Decodes every source once, if a metric needs it, and compares with the best reference; 0 samples: no interval."""
     began = time.perf_counter()
-    answers = generator.generate(
-        [example.source for example in examples], beam=beam, batch_size=batch_size, weights=False
-    )
+    compared = [name for name in metrics if name not in OF_LOSS]
+    sources = [example.source for example in examples] if compared else []
+    answers = generator.generate(sources, beam=beam, batch_size=batch_size, weights=False)
     outputs = [answer.text for answer in answers]
     references = [example.references for example in examples]
     values: dict[str, Estimate] = {}
     signatures: dict[str, str] = {}
-    if any(name in OF_LOSS for name in metrics):
-        loss = loss_estimate(generator, examples, batch_size)
+    if len(compared) < len(metrics):
+        loss = loss_estimate(generator, examples, batch_size, samples)
         values |= {"loss": loss, "perplexity": Estimate(*(perplexity(x) for x in (loss.value, loss.low, loss.high)))}
-    for name in metrics:
-        if name not in OF_LOSS:
-            metric = metric_for(name, generator.config.data.target.tokens)
-            values[name] = estimate(metric, outputs, references)
-            signatures[name] = metric.signature(references)
+    for name in compared:
+        metric = metric_for(name, generator.config.data.target.tokens)
+        values[name] = estimate(metric, outputs, references, samples=samples)
+        signatures[name] = metric.signature(references)
     return Evaluation(
         values={name: values[name] for name in metrics},
         signatures=signatures,
@@ -67,11 +68,14 @@ def evaluate_examples(
     )
 
 
-def loss_estimate(generator: Generator, examples: list[Example], batch_size: int | None = None) -> Estimate:
+def loss_estimate(
+    generator: Generator, examples: list[Example], batch_size: int | None = None, samples: int = SAMPLES
+) -> Estimate:
     """-log p per target token (</s> counts), over every reference."""
     pairs = [(example.source, reference) for example in examples for reference in example.references]
     scored = generator.score(pairs, batch_size)
-    return estimate_ratio([-one.log_prob for one in scored], [float(len(one.log_probs)) for one in scored])
+    totals, counts = [-one.log_prob for one in scored], [float(len(one.log_probs)) for one in scored]
+    return estimate_ratio(totals, counts, samples=samples)
 
 
 def perplexity(loss: float) -> float:

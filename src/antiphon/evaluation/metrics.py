@@ -44,7 +44,6 @@ class Metric:
     statistics: Callable[[Sequence[str], References], Statistics]  # → [N, d]
     value: Callable[[Statistics], Statistics]  # sums [..., d] → [...]
     signature: Callable[[References], str]  # how it was computed, for the report
-    unit: str = "%"
 
     def __call__(self, outputs: Sequence[str], references: References) -> float:
         """The value over all sentences; 0 if there are none."""

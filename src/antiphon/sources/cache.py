@@ -20,6 +20,6 @@ def cache_folder() -> Path:
     return Path("~/.cache/antiphon").expanduser()
 
 
-def publish_in_cache(folder: Path) -> AbstractContextManager[Path]:
+def publish_in_cache(folder: Path, *, replace: bool = False) -> AbstractContextManager[Path]:
     """As `files.publish`; the way out of a full disk is another cache."""
-    return publish(folder, otherwise="set ANTIPHON_CACHE to another folder")
+    return publish(folder, replace=replace, otherwise="set ANTIPHON_CACHE to another folder")

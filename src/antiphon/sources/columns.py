@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
 import json
 from dataclasses import dataclass
@@ -10,25 +9,15 @@ from pathlib import Path
 
 from antiphon.errors import DataError
 from antiphon.sources.lines import read_lines
+from antiphon.sources.records import file_format, read_rows, typical_row
 
 __all__ = ["Columns", "find_columns"]
 
 HEAD = 200  # lines looked at
 SOURCES = (
-    "source",
-    "src",
-    "input",
-    "x",
-    "word",
-    "grapheme",
-    "graphemes",
-    "spelling",
-    "question",
-    "prompt",
-    "text",
-    "sentence",
-    "en",
-)
+    "source", "src", "input", "x", "word", "grapheme", "graphemes", "spelling", "question", "prompt", "text",
+    "sentence", "en",
+)  # fmt: skip
 TARGETS = (
     "target", "tgt", "output", "y", "pronunciation", "phonemes", "phones", "ipa", "answer", "completion", "response",
     "translation", "label", "summary", "query", "trg", "de", "fr", "es",
@@ -46,24 +35,25 @@ class Columns:
 
 def find_columns(path: Path, name: str) -> Columns:
     """Look at the first lines; a file in which nothing looks like two columns is a DataError."""
-    suffix = Path(path.stem if path.suffix.lower() == ".gz" else path.name).suffix.lower()
-    head = [line.text for line in itertools.islice(read_lines(path), HEAD)]
-    if suffix == ".jsonl":
+    lines = list(itertools.islice(read_lines(path), HEAD))
+    head = [line.text for line in lines]
+    if file_format(path) == "jsonl":
         return json_columns(head, name)
-    rows = list(csv.reader(f"{line}\n" for line in head)) if suffix == ".csv" else [line.split("\t") for line in head]
-    rows = [row for row in rows if any(cell.strip() for cell in row)]
-    first = [cell.strip() for cell in rows[0]] if rows else []
-    if len(first) < 2:
-        raise DataError(one_column(head, name, "commas" if suffix == ".csv" else "tabs"))
-    if is_header(first):
+    table = list(read_rows(path, iter(lines)))
+    rows = [row for row in table if any(cell.strip() for cell in row.cells)]
+    faulty = next((row for row in table if row.fault and head[row.line - 1].strip()), None)
+    if not rows and faulty:
+        raise DataError(f"{name}, line {faulty.line}: {faulty.fault}, and no line before or after is better; mend it")
+    width = len(typical_row(rows).cells) if rows else 0
+    if width < 2:
+        raise DataError(one_column(head, name, "commas" if file_format(path) == "csv" else "tabs"))
+    first, *below = [[cell.strip() for cell in row.cells] for row in rows]
+    if is_header(first, below):
         source, target = choose(first)
         others = [cell for cell in first if cell not in (source, target)]
-        return Columns(
-            source,
-            target,
-            f"the first line names the columns: {source} is the source, {target} the target" + left(others),
-        )
-    more = f"; {len(first) - 2} more are left aside" if len(first) > 2 else ""
+        reason = f"the first line names the columns: {source} is the source, {target} the target"
+        return Columns(source, target, reason + left(others))
+    more = f"; {width - 2} more are left aside" if width > 2 else ""
     return Columns(0, 1, f"no header in the first line: column 0 is the source, column 1 the target{more}")
 
 
@@ -88,12 +78,27 @@ def json_columns(head: list[str], name: str) -> Columns:
     return Columns(source, target, f"JSONL: the key {source} is the source, {target} the target" + left(others))
 
 
-def is_header(cells: list[str]) -> bool:
-    """Whether a first line names columns: all different, and at least one is a name we know."""
+def is_header(cells: list[str], below: list[list[str]]) -> bool:
+    """Whether a first line names columns and is not the first example.
+
+    It has to name a source and a target that we know (or nothing but what we know), and no name may look like a
+    value of its own column: a file of English and German words may well begin with `answer` and `Antwort`.
+    """
     names = [cell.lower() for cell in cells]
-    known = [name for name in names if len(name) > 2 and name in (*SOURCES, *TARGETS)]
-    short = [name for name in names if name in (*SOURCES, *TARGETS)]
-    return len(set(names)) == len(names) and (bool(known) or len(short) >= 2)
+    if len(names) < 2 or len(set(names)) < len(names):
+        return False
+    sources, targets = set(names) & set(SOURCES), set(names) & set(TARGETS)
+    known = (sources and targets) or len(sources | targets) == len(names)
+    columns = [[row[number] for row in below if number < len(row)] for number in range(len(names))]
+    return bool(known) and not any(is_value(name, column) for name, column in zip(names, columns, strict=True))
+
+
+def is_value(name: str, column: list[str]) -> bool:
+    """Whether a name may be one of the values under it: it is, or both are but a letter or two (x, en)."""
+    if name in {cell.lower() for cell in column}:
+        return True
+    short = sum(len(cell) <= 2 and cell.isalpha() for cell in column)
+    return len(name) <= 2 and 2 * short > len(column)
 
 
 def choose(names: list[str]) -> tuple[str, str]:
@@ -120,10 +125,8 @@ def one_column(head: list[str], name: str, separator: str) -> str:
     filled = [line for line in head if line.strip()]
     for mark, advice in ((",", "rename it to .csv"), ("\t", "rename it to .tsv"), ("|||", "replace ' ||| ' by tabs")):
         if filled and all(mark in line for line in filled):
-            return f"{name}: no {separator} in its first line, but '{mark!r}' in every line; {advice}".replace(
-                "''", "'"
-            )
+            return f"{name}: no {separator} in its first lines, but {mark!r} in every line; {advice}"
     return (
-        f"{name}: one column only, no {separator} in its first line; separate source and target by a tab, "
+        f"{name}: one column only, no {separator} in its first lines; separate source and target by a tab, "
         "or give two files, one for each side"
     )

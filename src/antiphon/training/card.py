@@ -8,6 +8,7 @@ from pathlib import Path
 
 import yaml
 
+from antiphon.config.write import flat
 from antiphon.files import write_text
 from antiphon.pictures.labels import metric_label
 from antiphon.training.markup import number
@@ -38,19 +39,12 @@ def write_card(run: Path) -> None:
 
 
 def _config(record: Record) -> dict[str, object]:
-    """The sections of config.yaml as a flat mapping: `model.encoder.kind` → `lstm`."""
+    """The sections of config.yaml as one flat mapping; nothing if it cannot be read."""
     try:
         loaded = yaml.safe_load(record.config)
     except (yaml.YAMLError, ValueError):  # ValueError: a date that is none
         return {}
-    return _flat(loaded, "") if isinstance(loaded, dict) else {}
-
-
-def _flat(section: dict[object, object], prefix: str) -> dict[str, object]:
-    found: dict[str, object] = {}
-    for name, value in section.items():
-        found |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
-    return found
+    return flat(loaded) if isinstance(loaded, dict) else {}
 
 
 def _code(value: object) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from rich.console import Console
@@ -25,13 +26,16 @@ HELD_OUT = "@cmudict/test"
 SHOWN, MEASURED = 12, 1000
 
 
-def run_demo(out: Path, display: Display, console: Console) -> None:
-    """Trains the recipe `demo` (or goes on with it), then reads aloud words it has never seen."""
+def run_demo(out: Path, display: Display, console: Console, *, program: str = "antiphon", fresh: bool = False) -> None:
+    """Trains the recipe `demo` (or goes on with it), then reads aloud words it has never seen.
+
+    `program` is what to type to start it again.
+    """
     console.print(
         "Learning to pronounce English from the CMU dictionary: spelling in, phones out. "
         "About a minute; Ctrl-C leaves a model that can be used.\n"
     )
-    train_run(read_config("demo"), out, display=display)
+    train_run(read_config("demo"), out, display=display, fresh=fresh)
     generator = Generator(load_model(out))
     examples = group(read_pairs(HELD_OUT, generator.config.data, Dropped()))
     chosen = spread(examples, MEASURED)
@@ -44,7 +48,7 @@ def run_demo(out: Path, display: Display, console: Console) -> None:
         highlight=False,
     )
     _show_attention(generator, out, console)
-    _show_next(out, console)
+    _show_next(out, program, console)
 
 
 def _show_answers(generator: Generator, examples: list[Example], console: Console) -> None:
@@ -68,16 +72,19 @@ def _show_attention(generator: Generator, out: Path, console: Console) -> None:
         answer.weights, answer.source_tokens, answer.tokens, console.width, colour=console.is_terminal
     )
     console.file.write(picture + "\n")
-    console.print(f"the same as a picture: {path}\n", highlight=False)
+    console.print(f"the same as a picture: {path}\n", markup=False, highlight=False, soft_wrap=True)
 
 
-def _show_next(out: Path, console: Console) -> None:
+def _show_next(out: Path, program: str, console: Console) -> None:
     console.print("[bold]Next[/bold]")
-    for command, meaning in (
-        (f"echo HELLO | antiphon generate {out}", "say any word"),
-        (f"antiphon explain {out} HELLO --out hello.png", "see where it looks"),
-        (f"antiphon evaluate {out} {HELD_OUT}", "all the held-out words"),
-        ("antiphon init pairs.tsv", "begin with your own pairs"),
-        (f"{out}/report.html", "the whole run on one page, in a browser"),
-    ):
-        console.print(f"  {command:<52} {meaning}", highlight=False, soft_wrap=True)
+    run = shlex.quote(str(out))
+    lines = (
+        (f"echo HELLO | {program} generate {run}", "say any word"),
+        (f"{program} explain {run} HELLO --out hello.png", "see where it looks"),
+        (f"{program} evaluate {run} {HELD_OUT}", "all the held-out words"),
+        (f"{program} init pairs.tsv", "begin with your own pairs"),
+        (str(out / "report.html"), "the whole run on one page, in a browser"),
+    )
+    width = max(len(command) for command, _ in lines)
+    for command, meaning in lines:
+        console.print(f"  {command:<{width}}   # {meaning}", markup=False, highlight=False, soft_wrap=True)

@@ -129,7 +129,7 @@ def evaluation_line(row: Row, metrics: list[str], best: bool) -> str:
     figures = "  ".join(f"{name} {row[name]:.2f}" for name in metrics)
     star = "  ★ best so far" if best else ""
     losses = f"train loss {row['train_loss']:.3f}  dev loss {row['dev_loss']:.3f}"
-    return f"evaluation at update {int(row['update'])}  {losses}  {figures}{star}"
+    return f"evaluation at update {int(row['update'])}  epoch {row['epoch']:.1f}  {losses}  {figures}{star}"
 
 
 def _clock(seconds: float) -> str:

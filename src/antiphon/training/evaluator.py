@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 from antiphon.config.schema import Config
 from antiphon.decoding.generator import Generator
 from antiphon.evaluation.evaluate import evaluate_examples, loss_estimate, perplexity
@@ -43,10 +41,12 @@ class Evaluator:
         figures, samples = self.figures()
         row = {
             "update": progress.update,
-            "epoch": progress.epoch,
+            "epoch": round(moment.epochs, 4),
             "train_loss": progress.mean_loss,
             **figures,
-            **asdict(moment),
+            "learning_rate": moment.learning_rate,
+            "tokens_per_second": moment.tokens_per_second,
+            "padding": moment.padding,
             "seconds": progress.seconds,
         }
         progress.history.append(row)
@@ -56,14 +56,22 @@ class Evaluator:
     def figures(self) -> tuple[dict[str, float], list[tuple[Example, str]]]:
         """dev_loss, perplexity and the chosen metrics of the weights as they are; a few answers."""
         self.generator.model.eval()
-        loss = loss_estimate(self.generator, self.dev, self.config.decoding.batch_size)
-        decoded = evaluate_examples(self.generator, self.decoded, metrics=self.metrics, beam=1)
+        loss = loss_estimate(self.generator, self.dev, self.config.decoding.batch_size, samples=0)
+        decoded = evaluate_examples(self.generator, self.decoded, metrics=self.metrics, beam=1, samples=0)
         figures = {
             "dev_loss": loss.value,
             "perplexity": perplexity(loss.value),
             **{name: one.value for name, one in decoded.values.items()},
         }
-        return figures, list(zip(self.decoded, decoded.outputs, strict=True))[:SAMPLES]
+        return figures, self._samples(decoded.outputs)
+
+    def _samples(self, outputs: list[str]) -> list[tuple[Example, str]]:
+        """The first few with their answers, also when no metric asked for answers."""
+        shown = self.decoded[:SAMPLES]
+        if not outputs:
+            answers = self.generator.generate([example.source for example in shown], beam=1, weights=False)
+            outputs = [answer.text for answer in answers]
+        return list(zip(shown, outputs[:SAMPLES], strict=True))
 
     def _keep(self, progress: Progress, row: dict[str, float], samples: list[tuple[Example, str]]) -> None:
         best = best_row(progress.history, self.config.training.metric)

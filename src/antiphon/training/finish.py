@@ -8,9 +8,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from antiphon.decoding.generator import Generator
 from antiphon.errors import DivergedError
 from antiphon.files import disk_errors
-from antiphon.folder import is_whole, load_weights, save_weights
+from antiphon.folder import LoadedModel, is_whole, load_weights, save_weights
 from antiphon.pictures.attention import draw_attention
 from antiphon.pictures.curves import draw_results
 from antiphon.training.card import write_card
@@ -34,7 +35,7 @@ def is_finished(folder: RunFolder, reason: str) -> bool:
     return stopped == reason and folder.report.exists() and is_whole(folder.path)
 
 
-def finish(evaluator: Evaluator, progress: Progress, checkpoints: Checkpoints, reason: str) -> None:
+def finish(evaluator: Evaluator, progress: Progress, checkpoints: Checkpoints, *, epochs: float, reason: str) -> None:
     """The best or the averaged weights go to the model folder, with everything that shows them."""
     training, display, folder = evaluator.config.training, evaluator.display, evaluator.folder
     best = best_row(progress.history, training.metric)
@@ -58,7 +59,7 @@ def finish(evaluator: Evaluator, progress: Progress, checkpoints: Checkpoints, r
     save_weights(folder.path, weights)
     load_into(evaluator, weights)
     draw_pictures(evaluator, progress)
-    write_pages(evaluator, progress, stopped=reason, weights=kind, value=value)
+    write_pages(evaluator, progress, epochs=epochs, stopped=reason, weights=kind, value=value)
     display.say(f"done: {reason}; {training.metric} {value:.4g} with the {kind} weights, in {folder.path}")
 
 
@@ -97,7 +98,7 @@ def draw_pictures(evaluator: Evaluator, progress: Progress) -> None:
 
 
 def write_pages(
-    evaluator: Evaluator, progress: Progress, *, stopped: str, weights: str, value: float | None = None
+    evaluator: Evaluator, progress: Progress, *, epochs: float, stopped: str, weights: str, value: float | None = None
 ) -> None:
     """summary.json, card.md and, last, report.html."""
     folder, metric = evaluator.folder, evaluator.config.training.metric
@@ -109,7 +110,7 @@ def write_pages(
             "metric": metric,
             "best_value": value if value is not None else (value_of(best, metric) if best else None),
             "updates": progress.update,
-            "epochs": progress.epoch,
+            "epochs": round(epochs, 4),
             "seconds": round(progress.seconds, 1),
             "stopped": stopped,
             "weights": weights,
@@ -124,12 +125,12 @@ def _draw_attention(evaluator: Evaluator) -> None:
     folder = evaluator.folder.attention
     with disk_errors(folder):
         folder.mkdir(exist_ok=True)
-    generator = evaluator.generator
-    generator.model.eval()
-    generator.check, check = None, generator.check  # pictures take a moment; a signal has been heard already
+    spoken = evaluator.generator
+    spoken.model.eval()
+    # One without a check: pictures take a moment, and a signal has been heard already.
+    generator = Generator(LoadedModel(spoken.config, spoken.model, spoken.source_tokenizer, spoken.target_tokenizer))
     sources = [example.source for example in evaluator.decoded[:PICTURES]]
     for number, answer in enumerate(generator.generate(sources, beam=1), start=1):
         if answer.weights is not None:
             path = folder / f"{number}.png"
             draw_attention(answer.weights, answer.source_tokens, answer.tokens, path, title=answer.text)
-    generator.check = check

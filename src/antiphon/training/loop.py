@@ -21,7 +21,7 @@ from antiphon.sources.corpus import Corpus
 from antiphon.training.checkpoints import Checkpoints
 from antiphon.training.display import Display
 from antiphon.training.loss import cross_entropy
-from antiphon.training.progress import Moment, Progress, best_row, evaluations_since_best
+from antiphon.training.progress import Moment, Progress, best_row, evaluations_since_better
 from antiphon.training.run_folder import RunFolder
 from antiphon.training.schedules import learning_rate
 
@@ -47,6 +47,8 @@ class Window:
 
     @property
     def tokens_per_second(self) -> float:
+        if not self.times:
+            return math.nan  # a resumed process that has made no update yet
         return sum(count for _, count in self.times) / max(1e-9, sum(seconds for seconds, _ in self.times))
 
     @property
@@ -92,6 +94,7 @@ class Loop:
 
     def run(self) -> str:
         """Trains; returns the reason it stopped."""
+        self._prune()  # a kill may have come between the last checkpoint and this
         while True:
             if self._evaluation_due():
                 self.evaluate(self.progress, self._moment())
@@ -109,9 +112,21 @@ class Loop:
         if not any(one.update == self.progress.update for one in self.checkpoints.all()):
             self._save()
 
+    @property
+    def epochs(self) -> float:
+        """Passes over the data so far."""
+        return self.progress.epoch + self.progress.batch / len(self.plan)
+
     def _moment(self) -> Moment:
-        rate = learning_rate(self.config, self.progress, self.updates)
-        return Moment(rate, self.window.tokens_per_second, self.padding)
+        return Moment(
+            epochs=self.epochs,
+            learning_rate=self._rate(self.progress.update),
+            tokens_per_second=self.window.tokens_per_second,
+            padding=self.padding,
+        )
+
+    def _rate(self, number: int) -> float:
+        return learning_rate(self.config, self.progress.history, number=number, updates=self.updates)
 
     def _plan(self) -> list[np.ndarray]:
         return plan(
@@ -136,7 +151,8 @@ class Loop:
         if self.progress.update >= self.updates:
             return f"all {self.updates} updates done"
         patience = self.config.patience
-        if patience and evaluations_since_best(self.progress.history, self.config.metric) >= patience:
+        waits = evaluations_since_better(self.progress.history, self.config.metric)
+        if patience and waits and waits[-1] >= patience:
             return f"no better {self.config.metric} in {patience} evaluations"
         return None
 
@@ -144,7 +160,7 @@ class Loop:
         began = time.perf_counter()
         rows = self.plan[self.progress.batch : self.progress.batch + self.config.accumulate]
         count = int(sum(self.target_lengths[batch].sum() for batch in rows))
-        rate = learning_rate(self.config, self.progress, self.updates)
+        rate = self._rate(self.progress.update + 1)
         epoch = self.progress.epoch
         loss, finite = self._backward(rows, count)
         if finite:
@@ -215,6 +231,10 @@ class Loop:
 
     def _save(self) -> None:
         self.checkpoints.save(self.model, self.optimizer, self.progress)
+        self._prune()
+
+    def _prune(self) -> None:
+        """The newest stay, the best, and those that will be averaged."""
         history = self.progress.history
         best = best_row(history, self.config.metric)
         evaluated = [int(row["update"]) for row in history[-self.config.average :]]

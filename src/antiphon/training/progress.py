@@ -8,7 +8,7 @@ from typing import Any
 
 from antiphon.evaluation.metrics import HIGHER_IS_BETTER
 
-__all__ = ["Moment", "Progress", "best_row", "evaluations_since_best", "is_better", "value_of"]
+__all__ = ["Moment", "Progress", "best_row", "evaluations_since_better", "is_better", "value_of"]
 
 
 @dataclass
@@ -47,7 +47,8 @@ class Progress:
 class Moment:
     """Figures of the running process that an evaluation writes down beside its own."""
 
-    learning_rate: float
+    epochs: float  # passes over the data so far
+    learning_rate: float  # of the last update
     tokens_per_second: float
     padding: float
 
@@ -83,6 +84,11 @@ def _beats(row: dict[str, float], best: dict[str, float], metric: str) -> bool:
     return is_better(metric, value, than) or (value == than and row["dev_loss"] < best["dev_loss"])
 
 
-def evaluations_since_best(history: list[dict[str, float]], metric: str) -> int:
-    best = best_row(history, metric)
-    return sum(row["update"] > best["update"] for row in history) if best else 0
+def evaluations_since_better(history: list[dict[str, float]], metric: str) -> list[int]:
+    """After each evaluation, how many there have been since the metric last got better; equal is not better."""
+    best, waited, waits = math.nan, 0, []
+    for row in history:
+        better = math.isfinite(row["dev_loss"]) and is_better(metric, value_of(row, metric), best)
+        best, waited = (value_of(row, metric), 0) if better else (best, waited + 1)
+        waits.append(waited)
+    return waits

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from importlib import resources
 from pathlib import Path
@@ -60,7 +61,7 @@ def _tiles(record: Record) -> Html:
     summary = record.summary
     tiles: list[tuple[object, str]] = [(record.best_value(), f"dev {metric_label(record.metric)}")]
     tiles += [(summary.get("parameters"), "parameters"), (summary.get("updates"), "updates")]
-    tiles += [(summary.get("epochs"), "epochs"), (_duration(summary.get("seconds")), "training time")]
+    tiles += [(_epochs(summary.get("epochs")), "epochs"), (_duration(summary.get("seconds")), "training time")]
     drawn = [
         f'<div class="tile"><b>{text(number(fact) if isinstance(fact, int | float) else fact)}</b>'
         f"<span>{text(name)}</span></div>"
@@ -68,6 +69,10 @@ def _tiles(record: Record) -> Html:
         if fact is not None
     ]
     return Html('<div class="tiles">' + "".join(drawn) + "</div>") if drawn else Html("")
+
+
+def _epochs(passes: object) -> str | None:
+    return f"{passes:.1f}" if isinstance(passes, int | float) else None
 
 
 def _duration(seconds: object) -> str | None:
@@ -86,7 +91,9 @@ def _stopped(record: Record) -> Html:
     if summary.get("stopped"):
         pairs.append(("stopped", summary["stopped"]))
     if summary.get("weights"):
-        pairs.append(("weights kept", f"{summary['weights']} (best at update {summary.get('best_update', 'unknown')})"))
+        best = summary.get("best_update")
+        when = "no evaluation yet" if best is None else f"best at update {best}"
+        pairs.append(("weights kept", f"{summary['weights']} ({when})"))
     if summary.get("skipped_updates"):
         pairs.append(("skipped updates", f"{summary['skipped_updates']} (their loss was not a number)"))
     return section("How it ended", definitions(pairs))
@@ -144,10 +151,17 @@ def _evaluations(record: Record) -> Html:
     if not record.metrics:
         return Html("")
     head = [name for name in dict.fromkeys(name for row in record.metrics for name in row) if name != "best"]
-    rows: list[list[object]] = [[row.get(name, "") for name in head] for row in record.metrics]
+    rows: list[list[object]] = [[_figure(name, row.get(name)) for name in head] for row in record.metrics]
     best = record.best()
     place = record.metrics.index(best) if best is not None else None
     return table([name.replace("_", " ") for name in head], rows, best=place)
+
+
+def _figure(name: str, value: float | None) -> object:
+    """One cell; empty for what was not measured."""
+    if value is None or (name == "tokens_per_second" and math.isnan(value)):
+        return ""
+    return round(value, 1) if name == "epoch" else value
 
 
 def _data(record: Record) -> list[Html]:

@@ -21,12 +21,13 @@ import torch
 from antiphon import __version__
 from antiphon.errors import RunError
 from antiphon.files import discard, disk_errors, sweep, to_json, write_text
+from antiphon.folder import MANIFEST
 
-__all__ = ["RunFolder"]
+__all__ = ["FILES", "RunFolder"]
 
+# In the order in which they are deleted: the last two say whose the folder is.
 FILES = (
     "command.txt",
-    "environment.json",
     "data.json",
     "log.jsonl",
     "samples.jsonl",
@@ -35,11 +36,12 @@ FILES = (
     "results.png",
     "card.md",
     "report.html",
-    "model.json",
     "model.safetensors",
     "tokenizer.source.json",
     "tokenizer.target.json",
     "config.yaml",
+    "model.json",
+    "environment.json",
 )
 
 
@@ -51,6 +53,7 @@ class RunFolder:
         self.checkpoints = path / "checkpoints"
         self.attention = path / "attention"
         self.config = path / "config.yaml"
+        self.environment = path / "environment.json"
         self.data = path / "data.json"
         self.log = path / "log.jsonl"
         self.samples = path / "samples.jsonl"
@@ -74,10 +77,17 @@ class RunFolder:
             sweep(self.path)
             yield
 
+    @property
+    def is_ours(self) -> bool:
+        """A run of Antiphon, or a model made by it; so only what we wrote is ever deleted."""
+        return "antiphon" in _mapping(self.environment) or {"format", "files"} <= _mapping(self.path / MANIFEST).keys()
+
     def write_facts(self, data: dict[str, Any]) -> None:
-        """Who, where, with what."""
-        write_text(self.path / "command.txt", shlex.join(sys.argv) + "\n")
-        write_text(self.path / "environment.json", to_json(environment()))
+        """Who, where, with what. The environment goes first: it says whose the folder is."""
+        write_text(self.environment, to_json(environment()))
+        # An argument that is not UTF-8 reaches us with surrogates, which no file can hold.
+        command = shlex.join(sys.argv).encode("utf-8", "backslashreplace").decode("utf-8")
+        write_text(self.path / "command.txt", command + "\n")
         write_text(self.data, to_json(data))
 
     def append(self, path: Path, rows: list[dict[str, Any]]) -> None:
@@ -85,14 +95,19 @@ class RunFolder:
         with disk_errors(path), path.open("a", encoding="utf-8") as file:
             file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
-    def start_over(self) -> None:
-        """Deletes what a run wrote, and nothing else that may lie there. The config goes last: it says whose it is."""
-        if not self.config.exists():
+    def start_over(self, *, keep_config: bool) -> None:
+        """Deletes what a run wrote, and nothing else that may lie there.
+
+        The config may be the file that the user trains with: one that says the same as the new run is kept.
+        """
+        if not self.is_ours:
             return
         for folder in (self.checkpoints, self.attention):
             if folder.is_dir():
                 discard(folder)
         for name in FILES:
+            if keep_config and name == self.config.name:
+                continue
             with disk_errors(self.path / name):
                 (self.path / name).unlink(missing_ok=True)
 
@@ -128,6 +143,15 @@ class RunFolder:
 
     def write_summary(self, summary: dict[str, Any]) -> None:
         write_text(self.summary, to_json(summary))
+
+
+def _mapping(path: Path) -> dict[str, Any]:
+    """The JSON object in a file; an empty one if there is none."""
+    try:
+        value = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def _update(line: str) -> float:

@@ -10,11 +10,10 @@ from pathlib import Path
 import torch
 
 from antiphon.build import build_model
-from antiphon.config.read import read_config
+from antiphon.config.checks import check_config
 from antiphon.config.schema import Config
-from antiphon.config.write import config_diff
 from antiphon.decoding.generator import Generator
-from antiphon.errors import DivergedError, Interrupted, RunError
+from antiphon.errors import ConfigError, DivergedError, Interrupted
 from antiphon.folder import LoadedModel, is_whole, load_weights, save_model, save_weights
 from antiphon.sources.corpus import Prepared, prepare
 from antiphon.training.checkpoints import Checkpoint, Checkpoints, made_with
@@ -24,6 +23,7 @@ from antiphon.training.finish import draw_pictures, finish, is_finished, load_in
 from antiphon.training.loop import Loop
 from antiphon.training.optimisers import build_optimizer
 from antiphon.training.progress import Progress, best_row
+from antiphon.training.refusals import refuse_foreign, refuse_other_config, refuse_other_data, says_the_same
 from antiphon.training.run_folder import RunFolder
 from antiphon.training.signals import StopRequested, StopSignals
 
@@ -45,12 +45,16 @@ class Run:
 
 def train_run(config: Config, out: Path, *, display: Display, fresh: bool = False) -> None:
     """Trains, or goes on where the folder stands. Interrupted after a signal, with everything saved."""
+    if problems := check_config(config):
+        raise ConfigError(problems)
     folder = RunFolder(out)
+    refuse_foreign(folder, config)  # before the lock: someone else's folder does not get even that file
     with folder.locked():
-        if fresh:
-            folder.start_over()
-        _refuse_other_config(folder, config)
+        if not fresh:
+            refuse_other_config(folder, config)
         prepared = prepare(config.data, display.say)
+        if fresh:  # only now: the old run is not given up for data that cannot be used
+            folder.start_over(keep_config=says_the_same(folder, config))
         for warning in prepared.facts["warnings"]:
             display.say(f"warning: {warning}")
         with _threads(config.training.threads), StopSignals() as signals:
@@ -78,7 +82,7 @@ def _go(run: Run) -> None:
     """Every way a run can end leaves a folder that can be used."""
     try:
         reason = run.loop.run()
-        finish(run.evaluator, run.progress, run.checkpoints, reason)
+        finish(run.evaluator, run.progress, run.checkpoints, epochs=run.loop.epochs, reason=reason)
     except StopRequested as stop:
         raise _leave(run, stop.exit_code) from None
     except DivergedError:
@@ -88,38 +92,13 @@ def _go(run: Run) -> None:
         run.display.close()
 
 
-def _refuse_other_config(folder: RunFolder, config: Config) -> None:
-    if not folder.config.exists():
-        return
-    differences = config_diff(read_config(folder.config), config)
-    if differences:
-        raise RunError(
-            [
-                f"{folder.path}: holds a run of another configuration:",
-                *(f"  {line}" for line in differences),
-                "train into another folder with --out, or start over here with --fresh",
-            ]
-        )
-
-
-def _refuse_other_data(folder: RunFolder, prepared: Prepared) -> None:
-    changed = folder.changed_data(prepared.facts)
-    if changed:
-        raise RunError(
-            [
-                *(f"{path}: has changed since the run in {folder.path} began with it" for path in changed),
-                "put the old data back, train into another folder with --out, or start over here with --fresh",
-            ]
-        )
-
-
 def _set_up(config: Config, folder: RunFolder, prepared: Prepared, display: Display, check: Callable[[], None]) -> Run:
     torch.manual_seed(config.training.seed)
     source, target = prepared.source_tokenizer, prepared.target_tokenizer
     checkpoints = Checkpoints(folder.checkpoints)
     newest = checkpoints.recover(display.say)
     if newest:
-        _refuse_other_data(folder, prepared)
+        refuse_other_data(folder, prepared)
     model = build_model(config.model, source_tokens=source.size, target_tokens=target.size)
     optimizer = build_optimizer(config.training, model)
     progress = newest.restore(model, optimizer) if newest else Progress()
@@ -159,11 +138,11 @@ def _begin(run: Run, prepared: Prepared) -> None:
     history, model = run.progress.history, run.evaluator.generator.model
     best = best_row(history, run.config.training.metric)
     update = int(best["update"]) if best else None
+    run.folder.write_facts(prepared.facts)
     if run.progress.update == 0 or not is_whole(run.folder.path):
         kept = next((one for one in run.checkpoints.all() if one.update == update and not one.damage()), None)
         weights = kept.weights() if kept else model.state_dict()
         save_model(run.folder.path, run.config, weights, prepared.source_tokenizer, prepared.target_tokenizer)
-    run.folder.write_facts(prepared.facts)
     run.folder.rewind(update=run.progress.update, history=history, best=update)
     _introduce(run.display, run.loop, prepared, model.parameter_count)
 
@@ -195,7 +174,7 @@ def _keep_usable(run: Run) -> None:
     model = run.evaluator.generator.model
     if best is None and all(bool(torch.isfinite(tensor).all()) for tensor in model.state_dict().values()):
         save_weights(run.folder.path, model.state_dict())
-    write_pages(run.evaluator, run.progress, stopped="interrupted", weights="best" if best else "last")
+    _write_pages(run, stopped="interrupted")
 
 
 def _keep_usable_after_divergence(run: Run) -> None:
@@ -209,4 +188,9 @@ def _keep_usable_after_divergence(run: Run) -> None:
         save_weights(run.folder.path, finite[-1].weights())
     load_into(run.evaluator, load_weights(run.folder.path))
     draw_pictures(run.evaluator, run.progress)
-    write_pages(run.evaluator, run.progress, stopped="diverged", weights="best" if best else "last")
+    _write_pages(run, stopped="diverged")
+
+
+def _write_pages(run: Run, *, stopped: str) -> None:
+    weights = "best" if best_row(run.progress.history, run.config.training.metric) else "last"
+    write_pages(run.evaluator, run.progress, epochs=run.loop.epochs, stopped=stopped, weights=weights)
