@@ -54,7 +54,7 @@ class TextConfig(Section):
     )
     vocabulary: Positive = Field(8000, description="at most so many different tokens; bpe and unigram learn so many")
     min_count: Positive = Field(1, description="a character or word seen fewer times than this is unknown")
-    max_length: Positive = Field(200, description="longer examples (in tokens) are left out of train and dev and counted")
+    max_length: Positive = Field(200, description="longer examples (in tokens) are left out and counted")
 
 
 class DataConfig(Section):
