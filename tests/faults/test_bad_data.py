@@ -58,9 +58,12 @@ def problem(data: DataConfig) -> str:
         (b"a\tb\n\x00\x01\x02", ["train.tsv, line 2: a zero byte", "not text"]),
         (b"a\tb\nc\tcaf\xe9\n", ["train.tsv, line 2: not UTF-8 (byte 0xE9 at column 6)", "save the file as UTF-8"]),
         ("a\tb\n".encode("utf-16"), ["train.tsv: the file is UTF-16", "save it as UTF-8"]),
-        (gzip.compress(GOOD * 50)[:-40], ["train.tsv: the gzip file is cut off"]),
-        (gzip.compress(GOOD)[:30] + b"xxxxx" + gzip.compress(GOOD)[35:], ["train.tsv: the gzip file is damaged"]),
-        (gzip.compress(b""), ["train.tsv: the file is empty"]),
+        (gzip.compress(GOOD * 50, mtime=0)[:-40], ["train.tsv: the gzip file is cut off"]),
+        (
+            gzip.compress(GOOD, mtime=0)[:30] + b"xxxxx" + gzip.compress(GOOD, mtime=0)[35:],
+            ["train.tsv: the gzip file is damaged"],
+        ),
+        (gzip.compress(b"", mtime=0), ["train.tsv: the file is empty"]),
         (
             b"only one column\n" * 5,
             [

@@ -37,7 +37,7 @@ def test_tsv_by_number_keeps_text_as_it_is(tmp_path: Path) -> None:
 
 
 def test_unknown_suffix_is_tsv_and_gzip_keeps_the_format(tmp_path: Path) -> None:
-    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b'"a,b",c\n'))
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b'"a,b",c\n', mtime=0))
     assert read(written(tmp_path / "a.dat", "a\tb\n"))[0] == [("a", "b", 1)]
     assert read(tmp_path / "a.csv.gz")[0] == [("a,b", "c", 1)]
 
