@@ -115,6 +115,7 @@ def ending(error: Exception) -> int:
         return reader_left()
     if isinstance(error, OSError) and error.errno in DISK:
         say(f"{error.filename or 'output'}: {error.strerror}; free some space or write somewhere else")
+        drop_output()
         return 2
     if hasattr(error, "show") and hasattr(error, "exit_code"):  # typer's own: an unknown option, a missing argument
         error.show(sys.stderr)
@@ -137,10 +138,15 @@ def bug(error: Exception) -> int:
 
 
 def reader_left() -> int:
-    """Whoever read our output (`| head`) has enough: leave without a word, also when Python flushes at exit."""
+    """Whoever read our output (`| head`) has enough: leave without a word."""
+    drop_output()
+    return 0
+
+
+def drop_output() -> None:
+    """Nowhere to write: what is still in the buffer goes to nothing, so that Python's flush at exit cannot fail."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0
 
 
 def terminate(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001 (the signature is given)
