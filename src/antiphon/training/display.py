@@ -109,13 +109,18 @@ class LiveDisplay(PlainDisplay):
         )
 
     def evaluation(self, row: Row, metrics: list[str], best: bool, samples: list[Sample]) -> None:
+        cells = {
+            "update": f"{int(row['update'])}",
+            "epoch": f"{row['epoch']:.1f}",
+            "train loss": f"{row['train_loss']:.3f}",
+            "dev loss": f"{row['dev_loss']:.3f}",
+            **{name: f"{row[name]:.2f}" for name in metrics},
+        }
         if not self.headed:
-            heads = ["update", "epoch", "train", "dev", *metrics]
-            self.console.print("[bold]" + "".join(f"{head:>14}" for head in heads) + "[/bold]")
+            self.console.print("[bold]" + "".join(f"{name:>{_width(name)}}" for name in cells) + "[/bold]")
             self.headed = True
-        cells = [f"{int(row['update']):>14}", f"{row['epoch']:>14.1f}", f"{row['train_loss']:>14.3f}"]
-        cells += [f"{row['dev_loss']:>14.3f}", *(f"{row[name]:>14.2f}" for name in metrics)]
-        self.console.print("".join(cells) + (" [yellow]★[/yellow]" if best else ""), highlight=False)
+        line = "".join(f"{cell:>{_width(name)}}" for name, cell in cells.items())
+        self.console.print(line + (" [yellow]★[/yellow]" if best else ""), highlight=False)
         for source, output, right in samples:
             mark = "[green]✓[/green]" if right else "[red]✗[/red]"
             line = f"{escape(visible(source, keep=' '))} [dim]→[/dim] {escape(visible(output, keep=' '))}"
@@ -130,6 +135,10 @@ def evaluation_line(row: Row, metrics: list[str], best: bool) -> str:
     star = "  ★ best so far" if best else ""
     losses = f"train loss {row['train_loss']:.3f}  dev loss {row['dev_loss']:.3f}"
     return f"evaluation at update {int(row['update'])}  epoch {row['epoch']:.1f}  {losses}  {figures}{star}"
+
+
+def _width(name: str) -> int:
+    return max(8, len(name) + 3)
 
 
 def _clock(seconds: float) -> str:
