@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from antiphon.api import check, evaluate, explain, load, train
+    from antiphon.api import check, evaluate, explain, load, map_sentences, positions, train
     from antiphon.decoding.generation import Generation
     from antiphon.decoding.generator import Generator
     from antiphon.errors import AntiphonError, UserError
@@ -26,6 +26,8 @@ __all__ = [
     "evaluate",
     "explain",
     "load",
+    "map_sentences",
+    "positions",
     "train",
 ]
 __version__ = "0.1.0"

@@ -4,21 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
 
 from antiphon.config.read import read_config, usable_part
 from antiphon.config.schema import Config
 from antiphon.decoding.generation import Generation
 from antiphon.decoding.generator import Generator
-from antiphon.errors import ConfigError, DataError, UserError
+from antiphon.errors import ConfigError, UserError
 from antiphon.evaluation.evaluate import Evaluation, evaluate_examples
 from antiphon.folder import load_model
-from antiphon.pictures.attention import draw_attention
-from antiphon.sources.pairs import Dropped, Example, group, read_pairs
+from antiphon.pictures.map import SentenceMap, draw_map, make_map
+from antiphon.pictures.positions import draw_positions, position_tables
+from antiphon.pictures.sentences import Pool
+from antiphon.pictures.views import Kind, answer_and_look, draw_view, view_of
+from antiphon.sources.pairs import Dropped, Example, file_paths, group, read_pairs
+from antiphon.sources.records import is_plain_text
 from antiphon.training.check import CheckReport, check_run, nothing_usable
 from antiphon.training.display import Display, SilentDisplay
 from antiphon.training.train import train_run
 
-__all__ = ["CheckReport", "check", "evaluate", "explain", "load", "read_examples", "train"]
+__all__ = [
+    "CheckReport",
+    "check",
+    "evaluate",
+    "explain",
+    "load",
+    "map_sentences",
+    "positions",
+    "read_examples",
+    "read_sentences",
+    "train",
+]
 
 
 def load(run: str | Path) -> Generator:
@@ -55,7 +73,7 @@ def read_examples(generator: Generator, files: str | list[str]) -> tuple[list[Ex
     dropped = Dropped()
     examples = group(read_pairs(files, generator.config.data, dropped))
     if not examples:
-        raise nothing_usable(files, dropped)
+        raise nothing_usable(files, generator.config.data, dropped)
     return examples, dropped
 
 
@@ -79,13 +97,76 @@ def evaluate(
     )
 
 
-def explain(generator: Generator, text: str, out: str | Path, *, beam: int | None = None) -> Generation:
-    """Answers, and draws where the model looked: PNG or SVG by the file's suffix."""
-    answer = generator.generate(text, beam=beam)
-    if answer.weights is None:
-        raise DataError(f"{text!r}: {', '.join(answer.flags)}; there is nothing to draw")
-    draw_attention(answer.weights, answer.source_tokens, answer.tokens, Path(out), title=answer.text)
+def explain(
+    generator: Generator,
+    text: str,
+    out: str | Path,
+    *,
+    beam: int | None = None,
+    attention: Kind | None = None,
+    layer: int | None = None,
+    head: int | None = None,
+) -> Generation:
+    """Answers, and draws where the model looked: PNG or SVG by the file's suffix.
+
+    `attention` is cross (to the source), own (of the answer to itself) or source (of the source to itself); None is the
+    first of them that the model has. Many heads are a grid; `layer` and `head`, from 1, choose among them.
+    """
+    answer = answer_and_look(generator, text, beam=beam)
+    view = view_of(generator, answer, attention).only(layer=layer, head=head)
+    chosen = [f"{name} {number}" for name, number in (("layer", layer), ("head", head)) if number is not None]
+    title = text if view.kind == "source" else answer.text
+    draw_view(view, Path(out), title=f"{title}   ({', '.join(chosen)})" if chosen else title)
     return answer
+
+
+def positions(generator: Generator, out: str | Path) -> dict[str, NDArray[Any]]:
+    """Draws the positional encoding of each part that has one, and returns the tables [position, dimension]."""
+    tables = position_tables(generator.model)
+    if not tables:
+        raise UserError(
+            "positions: this model reads in order and needs no positional encoding, so there is none to draw; "
+            "a Transformer and a convolutional encoder have one"
+        )
+    draw_positions(tables, Path(out))
+    return tables
+
+
+def read_sentences(generator: Generator, file: str) -> tuple[list[str], Dropped]:
+    """The sentences of a file: its lines, or the source column of a .tsv, .csv or .jsonl; each once."""
+    [(_, path)] = file_paths(file)
+    data, dropped = generator.config.data, Dropped()
+    side = data.source or data.target
+    plain = is_plain_text(path)
+    if plain or data.source is None:
+        column = side.model_copy(update={"column": 0}) if plain else side
+        changes = {"source": None, "target": column, "window": None, "header": False if plain else data.header}
+    else:
+        changes = {"target": side}  # the targets need not be there
+    pairs = read_pairs(file, data.model_copy(update=changes), dropped)
+    sentences = list(dict.fromkeys(pair.source or pair.target for pair in pairs))
+    if not sentences:
+        raise nothing_usable(file, data, dropped)
+    return sentences, dropped
+
+
+def map_sentences(
+    generator: Generator,
+    sentences: list[str],
+    out: str | Path | None = None,
+    *,
+    pool: Pool | None = None,
+    title: str = "",
+) -> SentenceMap:
+    """Sentences as points, from the encoder's states by PCA: PNG, SVG or HTML by the suffix of `out`.
+
+    `pool` makes one vector of a sentence's states: last, mean or max. None is last for recurrent networks (they have
+    read all when they stand at the end) and for networks without an encoder, mean for the other encoders.
+    """
+    found = make_map(generator, sentences, pool)
+    if out is not None:
+        draw_map(found, Path(out), title)
+    return found
 
 
 def check(

@@ -20,7 +20,8 @@ from antiphon.config.schema import Config
 from antiphon.config.write import explained_yaml
 from antiphon.errors import ConfigError, ModelFolderError
 from antiphon.files import sha256, to_json, write_bytes, write_text
-from antiphon.model import EncoderDecoder
+from antiphon.model import SequenceModel
+from antiphon.sources.given import SOURCE_TOKENIZER, TARGET_TOKENIZER
 from antiphon.sources.tokens import Tokenizer, load_tokenizer
 
 __all__ = [
@@ -39,7 +40,6 @@ __all__ = [
 
 FORMAT = 1
 CONFIG, WEIGHTS, MANIFEST = "config.yaml", "model.safetensors", "model.json"
-SOURCE_TOKENIZER, TARGET_TOKENIZER = "tokenizer.source.json", "tokenizer.target.json"
 CHECKED = (WEIGHTS, SOURCE_TOKENIZER, TARGET_TOKENIZER)
 
 
@@ -48,7 +48,7 @@ class LoadedModel:
     """A model with all that is needed to use it."""
 
     config: Config
-    model: EncoderDecoder
+    model: SequenceModel
     source_tokenizer: Tokenizer
     target_tokenizer: Tokenizer
 
@@ -67,7 +67,7 @@ def save_weights(folder: Path, weights: dict[str, Tensor]) -> None:
 
     So a kill between the two writes leaves a folder that is still whole.
     """
-    content = save({name: tensor.detach().contiguous() for name, tensor in weights.items()})
+    content = save({name: tensor.detach().clone().contiguous() for name, tensor in weights.items()})
     new = hashlib.sha256(content).hexdigest()
     _write_manifest(folder, [*_known_weights(folder), new])
     write_bytes(folder / WEIGHTS, content)
@@ -180,7 +180,7 @@ def load_weights(folder: Path) -> dict[str, Tensor]:
         raise ModelFolderError(f"{path}: not a safetensors file ({error}); copy it again") from error
 
 
-def _fill(model: EncoderDecoder, folder: Path) -> None:
+def _fill(model: SequenceModel, folder: Path) -> None:
     """Copies weights into the model; shapes must be those of the config."""
     weights = load_weights(folder)
     expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}

@@ -1,38 +1,93 @@
-"""The whole network."""
+"""The whole network: three ways to write p(y | x)."""
 # B batch, S source steps, T target steps, V vocabulary
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from typing import Any
+
 from torch import Tensor, nn
 
-from antiphon.decoders.state import Decoder, RecurrentState, Step
-from antiphon.sequence import Sequence
+from antiphon.decoders.state import Decoder, Looks, Reader, Step
+from antiphon.encoders.embedding import SourceEmbedding
+from antiphon.encoders.encoder import Encoder
+from antiphon.sequence import Memory, Sequence, State
 
-__all__ = ["EncoderDecoder"]
+__all__ = ["Concatenated", "EncoderDecoder", "LanguageModel", "SequenceModel"]
 
 
-class EncoderDecoder(nn.Module):
-    """p(y | x) = Π p(y_t | y_<t, x):  source → encoder → Memory → decoder"""
+class SequenceModel(nn.Module, ABC):
+    """p(y | x) = Π p(y_t | y_<t, x)"""
 
-    def __init__(self, *, source: nn.Module, encoder: nn.Module, decoder: Decoder) -> None:
+    decoder: Decoder[Any]
+
+    @abstractmethod
+    def start(self, source: Sequence) -> State:
+        """Reads the source; the state from which decoding begins."""
+
+    def step(self, tokens: Tensor, state: State) -> Step[Any]:
+        """Goes on from a state with tokens [R, T]."""
+        step: Step[Any] = self.decoder(tokens, state)
+        return step
+
+    def forward(self, source: Sequence, inputs: Tensor) -> Step[Any]:
+        """Teacher forcing: logits for every position of inputs [B, T]."""
+        return self.step(inputs, self.start(source))
+
+    def look(self, source: Sequence, inputs: Tensor) -> Looks:
+        """Where the model looks at every position, layer and head."""
+        return self.decoder.look(inputs, self.start(source))
+
+    @property
+    def parameter_count(self) -> int:
+        return sum(parameter.numel() for parameter in self.parameters())
+
+
+class EncoderDecoder(SequenceModel):
+    """source → encoder → Memory → decoder"""
+
+    def __init__(self, *, source: SourceEmbedding, encoder: Encoder, decoder: Decoder[Any]) -> None:
         super().__init__()
         self.source = source
         self.encoder = encoder
         self.decoder = decoder
 
-    def start(self, source: Sequence) -> RecurrentState:
-        """Reads the source; the state from which decoding begins."""
-        return self.decoder.start(self.encoder(self.source(source)))
+    def remember(self, source: Sequence) -> Memory:
+        """What the encoder knows of a source."""
+        memory: Memory = self.encoder(self.source(source))
+        return memory
 
-    def step(self, tokens: Tensor, state: RecurrentState) -> Step:
-        """Goes on from a state with tokens [R, T]."""
-        step: Step = self.decoder(tokens, state)
-        return step
+    def start(self, source: Sequence) -> State:
+        state: State = self.decoder.start(self.remember(source))
+        return state
 
-    def forward(self, source: Sequence, inputs: Tensor) -> Step:
-        """Teacher forcing: logits for every position of inputs [B, T]."""
-        return self.step(inputs, self.start(source))
+    def look(self, source: Sequence, inputs: Tensor) -> Looks:
+        return replace(super().look(source, inputs), source=self.encoder.look(self.source(source)))
 
-    @property
-    def parameter_count(self) -> int:
-        return sum(parameter.numel() for parameter in self.parameters())
+
+class LanguageModel(SequenceModel):
+    """p(y) = Π p(y_t | y_<t): a decoder that is told nothing. Of the source only the number of rows counts."""
+
+    def __init__(self, *, decoder: Decoder[Any]) -> None:
+        super().__init__()
+        self.decoder = decoder
+
+    def start(self, source: Sequence) -> State:
+        state: State = self.decoder.start(Memory.nothing(source.mask.size(0)))
+        return state
+
+
+class Concatenated(SequenceModel):
+    """One network reads "source <sep> target"; the source's </s> is the separator, and only the target has a loss."""
+
+    decoder: Reader[Any]
+
+    def __init__(self, *, source: SourceEmbedding, decoder: Reader[Any]) -> None:
+        super().__init__()
+        self.source = source
+        self.decoder = decoder
+
+    def start(self, source: Sequence) -> State:
+        state: State = self.decoder.read(self.source(source), self.decoder.start(Memory.nothing(source.mask.size(0))))
+        return state

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
+from typing import Protocol, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["Memory", "Sequence"]
+__all__ = ["Carried", "Memory", "Sequence", "State"]
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,12 @@ class Sequence:
         return cls(torch.from_numpy(values), mask)
 
     @property
+    def last(self) -> Tensor:
+        """What stands at the last real position of each row [B, D]."""
+        last = (self.lengths - 1).view(-1, 1, 1).expand(-1, 1, self.values.size(-1))
+        return self.values.gather(1, last).squeeze(1)
+
+    @property
     def lengths(self) -> Tensor:
         """Real positions per row [B]."""
         return self.mask.sum(1)
@@ -42,8 +49,39 @@ class Sequence:
 
 @dataclass(frozen=True)
 class Memory:
-    """What the encoder knows: states h_1..h_n [B, S, H], mask [B, S], final h_n per layer [B, L, H]."""
+    """What the encoder knows: states h_1..h_n [B, S, H], mask [B, S], final h_n per layer [B, L, H].
+
+    An encoder that is no recurrent network has one final state, that of the last real position [B, 1, H].
+    """
 
     states: Tensor
     mask: Tensor
     final: Tensor
+
+    @classmethod
+    def nothing(cls, rows: int) -> Memory:
+        """What a decoder without a source is told."""
+        return cls(torch.zeros(rows, 0, 0), torch.zeros(rows, 0, dtype=torch.bool), torch.zeros(rows, 0, 0))
+
+
+class State(Protocol):
+    """Where a decoder stands, as a value: one row for each hypothesis; those of a sentence lie side by side."""
+
+    def select(self, rows: Tensor) -> Self:
+        """The state in which new row (b, j) continues old row rows[b, j]; rows [B', k'].
+
+        Sentences keep their order and may leave; one row of `rows` names old rows of one sentence only.
+        """
+        ...
+
+
+class Carried(State, Protocol):
+    """A state that goes on from batch to batch, and lies in a checkpoint in between."""
+
+    def detach(self) -> Self:
+        """The same values, through which no gradient flows back."""
+        ...
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Its values by name."""
+        ...

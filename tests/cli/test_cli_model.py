@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from antiphon.decoding.generator import Generator
+from antiphon.decoding.writer import Writer
 
 LINES = ["a b c", "d", "", "b b", "c a d b", "a a"]
 STDIN = "".join(f"{line}\n" for line in LINES).encode()
@@ -68,8 +69,10 @@ def test_weights_come_when_asked_for(antiphon, model: str) -> None:  # noqa: ANN
 def test_n_best_has_line_score_and_text(antiphon, model: str) -> None:  # noqa: ANN001
     lines = [line.split("\t") for line in antiphon("generate", model, "--n-best", "3", stdin=b"a b\n\nc\n").lines]
     assert [number for number, _, _ in lines] == ["1", "1", "1", "2", "3", "3", "3"]
-    scores = [float(score) for number, score, _ in lines if number == "1"]
-    assert scores == sorted(scores, reverse=True)
+    first = json.loads(antiphon("generate", model, "--n-best", "3", "--json", stdin=b"a b\n").out)["alternatives"]
+    assert [line[1:] for line in lines[:3]] == [[f"{other['score']:.4f}", other["text"]] for other in first]
+    ranks = [(other["tokens"][-1] == "</s>", other["score"]) for other in first]  # the finished before the cut off
+    assert ranks == sorted(ranks, reverse=True)
 
 
 def test_options_have_an_effect(antiphon, model: str) -> None:  # noqa: ANN001
@@ -194,7 +197,7 @@ def test_the_loss_needs_no_decoding(
     few: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Generator, "_find", None)
+    monkeypatch.setattr(Writer, "write", None)
     ended = antiphon("evaluate", model, str(few), "--metric", "loss", "--metric", "perplexity", "--json")
     assert ended.code == 0, ended.err
     found = json.loads(ended.out)

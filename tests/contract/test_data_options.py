@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import test_learning_options
 import test_model_options
 import test_training_options
 import torch
@@ -17,15 +18,18 @@ from tiny_runs import WORDS, tiny_config
 
 from antiphon.build import build_model
 from antiphon.config import schema
-from antiphon.config.schema import Config, DataConfig, DecodingConfig, TextConfig, TrainingConfig
+from antiphon.config.schema import Config, DataConfig, DecodingConfig, NoiseConfig, TextConfig, TrainingConfig
+from antiphon.config.section import Section
 from antiphon.decoding.generator import Generator
-from antiphon.folder import LoadedModel
+from antiphon.folder import LoadedModel, save_model
 from antiphon.sequence import Sequence
 from antiphon.sources.corpus import Prepared, prepare
 from antiphon.sources.tokens import CharacterTokenizer
 from antiphon.sources.vocabulary import EOS
+from antiphon.training.feeding import batches_of
 
 Prepare = Callable[..., Prepared]
+ONE_ROW = TrainingConfig(batch_tokens=1)
 PAIRS = [("a b", "x y"), ("b c", "y z"), ("c c c a", "z z"), ("d", "x x x"), ("a", "w"), ("a d", "v")]
 
 
@@ -128,6 +132,26 @@ def max_length(read: Prepare) -> None:
     assert read(target={"column": 1, "max_length": 3}).facts["dropped"]["reasons"] == {"target longer than 3 tokens": 1}
 
 
+def window(read: Prepare) -> None:
+    """The lines are one stream of tokens, </s> between them, in windows; without it each line is an example."""
+    Path("text.txt").write_text("abc\nd\nefghij\n")
+    text = {"train": "text.txt", "dev": "text.txt", "source": None, "target": {"column": 0}}
+    model = {"kind": "language-model"}
+    for length, expected in ((None, [2, 4, 7]), (5, [5, 5, 3])):
+        config = Config.model_validate({"data": {**text, "window": length}, "model": model})
+        batches = batches_of(config.model_copy(update={"training": ONE_ROW}), read(**text, window=length))
+        rows = [batches.collate(rows, 0).outputs for rows in batches.plan(0)]
+        assert sorted(int(row.lengths.sum()) for row in rows) == sorted(expected)
+
+
+def tokenizer(read: Prepare) -> None:
+    """That of a model folder; test_learning_options.py has whole runs."""
+    letters = CharacterTokenizer("zabcd")
+    save_model(Path("model"), Config(data=DataConfig(train="train.tsv")), {}, letters, letters)
+    assert read(source={"tokenizer": "model"}).source_tokenizer.fingerprint == letters.fingerprint
+    assert read().source_tokenizer.fingerprint != letters.fingerprint
+
+
 def one_kind(_: Prepare) -> None:
     """A word with one meaning so far; a second one needs an effect."""
     assert choices(TextConfig, "kind") == ("text",)
@@ -135,11 +159,11 @@ def one_kind(_: Prepare) -> None:
 
 DATA_EFFECTS: dict[type[BaseModel], dict[str, Callable[[Prepare], None]]] = {
     DataConfig: {
-        effect.__name__: effect for effect in (train, dev, hold_out, header, source, target, shared_vocabulary)
+        effect.__name__: effect for effect in (train, dev, hold_out, header, source, target, shared_vocabulary, window)
     },
     TextConfig: {
         "kind": one_kind,
-        **{effect.__name__: effect for effect in (column, tokens, vocabulary, min_count, max_length)},
+        **{effect.__name__: effect for effect in (column, tokens, vocabulary, min_count, max_length, tokenizer)},
     },
 }
 DATA_KEYS = [(section, key) for section, effects in DATA_EFFECTS.items() for key in effects]
@@ -221,6 +245,7 @@ EFFECTS: dict[type[BaseModel], set[str]] = {
     **{section: set(keys) for section, keys in test_model_options.MODEL_EFFECTS.items()},
     **{section: set(keys) for section, keys in DATA_EFFECTS.items()},
     TrainingConfig: set(test_training_options.TRAINING_EFFECTS),
+    NoiseConfig: set(test_learning_options.NOISE_EFFECTS),
     schema.EvaluationConfig: set(test_training_options.EVALUATION_EFFECTS),
     DecodingConfig: set(DECODING_EFFECTS),
     Config: {"data", "model", "training", "decoding", "evaluation"},  # the sections above
@@ -229,5 +254,5 @@ EFFECTS: dict[type[BaseModel], set[str]] = {
 
 def test_every_key_of_every_section_has_an_effect() -> None:
     """A new key or a new section fails here until a table says what it does."""
-    sections = schema.Section.__subclasses__()
+    sections = Section.__subclasses__()
     assert {section: set(section.model_fields) for section in sections} == EFFECTS

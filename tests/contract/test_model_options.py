@@ -1,122 +1,276 @@
-"""Every key of the model's configuration changes what the model computes."""
+"""Every key of the model's configuration changes what the model computes or learns."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 import torch
+from model_cases import CONTEXTS, DECODERS, ENCODERS, TRANSFORMER, encoder_decoder, wide
 from pydantic import BaseModel
-from tiny_models import choices, decoder, encoder, tiny_model
+from test_weights import batch
+from tiny_models import INPUTS, ROWS, choices, fill
 from torch import Tensor, nn
 
-from antiphon.config.schema import (
+from antiphon.attention.multihead import MultiHeadAttention
+from antiphon.build import build_model
+from antiphon.config.models import (
     AttentionConfig,
     BahdanauConfig,
+    ConcatenatedConfig,
+    ConvolutionalEncoderConfig,
+    EncoderDecoderConfig,
+    LanguageModelConfig,
     LuongConfig,
     ModelConfig,
+    MultiHeadConfig,
+    PlainConfig,
     RecurrentEncoderConfig,
+    StaticContextConfig,
+    TransformerDecoderConfig,
+    TransformerEncoderConfig,
 )
+from antiphon.config.schema import TrainingConfig
+from antiphon.encoders.norms import AddAndNorm
+from antiphon.errors import UserError
+from antiphon.model import SequenceModel
 from antiphon.sources.batches import source_batch
+from antiphon.training.teaching import teach
 
 ONLY_CHOICE = object()  # a word with one meaning so far; a second one needs an effect
-ENCODER, CONTEXT = encoder("gru", layers=2), AttentionConfig()
-BAHDANAU, LUONG = decoder("bahdanau", layers=2), decoder("luong", layers=2)
+IN_RUNS = object()  # of training; test_learning_options.py looks at whole runs
+TOKENS = {"source_tokens": 11, "target_tokens": 11}
 
-# Section, key → values other than the ones above. Each has to give other logits than they.
+
+def two(part: dict[str, Any]) -> dict[str, Any]:
+    """Two layers, so that what stands between them is seen; vectors of the states' size, so that they can be tied."""
+    return wide({**part, "layers": 2})
+
+
+GRU, BAHDANAU, LUONG, PLAIN, BLOCKS = (
+    two(part)
+    for part in (
+        ENCODERS["gru"],
+        DECODERS["bahdanau-gru"],
+        DECODERS["luong-gru"],
+        DECODERS["plain-gru"],
+        TRANSFORMER,
+    )
+)
+ATTENDED = encoder_decoder(GRU, CONTEXTS["additive-soft"], BAHDANAU)
+# The model in which a key of the section is changed.
+BASES: dict[type[BaseModel], ModelConfig] = {
+    RecurrentEncoderConfig: ATTENDED,
+    ConvolutionalEncoderConfig: encoder_decoder(two(ENCODERS["cnn"]), CONTEXTS["additive-soft"], BAHDANAU),
+    TransformerEncoderConfig: encoder_decoder(BLOCKS, CONTEXTS["additive-soft"], BAHDANAU),
+    AttentionConfig: ATTENDED,
+    StaticContextConfig: encoder_decoder(GRU, CONTEXTS["last-both-dense"], PLAIN),
+    MultiHeadConfig: encoder_decoder(GRU, CONTEXTS["multi-head"], BLOCKS),
+    BahdanauConfig: ATTENDED,
+    LuongConfig: encoder_decoder(GRU, CONTEXTS["additive-soft"], LUONG),
+    PlainConfig: encoder_decoder(GRU, CONTEXTS["last-both-dense"], PLAIN),
+    TransformerDecoderConfig: encoder_decoder(GRU, CONTEXTS["multi-head"], BLOCKS),
+    EncoderDecoderConfig: ATTENDED,
+    LanguageModelConfig: LanguageModelConfig.model_validate({"decoder": PLAIN}),
+    ConcatenatedConfig: ConcatenatedConfig.model_validate({"decoder": PLAIN}),
+}
+
+
+def changed(section: type[BaseModel], **values: Any) -> ModelConfig:  # noqa: ANN401
+    """The base with other values in this section."""
+    base = BASES[section]
+    if type(base) is section:
+        return base.model_copy(update=values)
+    parts = {name: value for name, value in base if type(value) is section}
+    return base.model_copy(update={name: part.model_copy(update=values) for name, part in parts.items()})
+
+
+def made(config: ModelConfig) -> SequenceModel:
+    model = build_model(config, **TOKENS)
+    fill(model)
+    return model.double()
+
+
+def learnt(config: ModelConfig) -> Tensor:
+    """What comes out in training, and two losses: the second is compared with what the first one left behind."""
+    model = made(config).train()
+    torch.manual_seed(1)
+    logits = model(source_batch(ROWS), INPUTS).logits.detach()
+    losses = [teach(model, batch(), TrainingConfig()).loss.total.detach() for _ in range(2)]
+    return torch.cat([logits.flatten(), torch.stack(losses)])
+
+
+def alignment() -> None:
+    """Of the weights, hard leaves one."""
+    weights = made(changed(AttentionConfig, alignment="hard"))(source_batch(ROWS), INPUTS).weights
+    assert set(weights.flatten().tolist()) == {0.0, 1.0}
+
+
+def hard_only(key: str, value: float) -> Callable[[], None]:
+    """What weighs in the loss of hard attention, and nowhere else."""
+
+    def effect() -> None:
+        usual, other = (learnt(changed(AttentionConfig, alignment="hard", **more)) for more in ({}, {key: value}))
+        assert torch.equal(usual[:-2], other[:-2])
+        assert not torch.allclose(usual[-2:], other[-2:], rtol=1e-3)
+        soft = changed(AttentionConfig, **{key: value})
+        assert torch.equal(learnt(soft), learnt(ATTENDED))
+
+    return effect
+
+
+def inner_size() -> None:
+    """Of additive and concat."""
+    for score in ("additive", "concat"):
+        for size, inner in ((3, 3), (None, 8)):
+            asked = made(changed(AttentionConfig, score=score, size=size)).decoder.context.score
+            assert {parameter.size(-1) for parameter in asked.parameters() if parameter.size(0) == 1} == {inner}
+
+
+def longest(section: type[BaseModel], needed: int) -> Callable[[], None]:
+    """A learnt table of so many positions carries sequences of so many tokens and no longer ones."""
+
+    def effect() -> None:
+        made(changed(section, positions="learnt", longest=needed))(source_batch(ROWS), INPUTS)
+        with pytest.raises(UserError, match=f"a sequence of {needed} tokens, .* learnt {needed - 1} positions"):
+            made(changed(section, positions="learnt", longest=needed - 1))(source_batch(ROWS), INPUTS)
+
+    return effect
+
+
+def tied(section: type[BaseModel]) -> Callable[[], None]:
+    """One tensor where there were two or three."""
+
+    def effect() -> None:
+        for tie, expected in {"none": 0, "output": 1, "all": 2}.items():
+            if tie not in choices(section, "tie"):
+                continue
+            model = made(changed(section, tie=tie))
+            tables = [model.decoder.output.weight, model.decoder.embedding.table.weight]
+            tables += [] if section is LanguageModelConfig else [model.source.embedding.table.weight]
+            assert len(tables) - len(set(map(id, tables))) == expected
+            assert learnt(changed(section, tie=tie)).isfinite().all()
+
+    return effect
+
+
+RECURRENT = {"embedding": [3], "size": [5], "layers": [1, 3], "dropout": [0.3], "from_run": IN_RUNS, "freeze": IN_RUNS}
+BLOCK = {
+    "kind": ONLY_CHOICE,
+    "size": [6],
+    "layers": [1, 3],
+    "heads": [1, 4],
+    "feedforward": [5],
+    "order": ["post"],
+    "norm": ["batch"],
+    "activation": ["gelu"],
+    "positions": ["learnt"],
+    "dropout": [0.3],
+    "from_run": IN_RUNS,
+    "freeze": IN_RUNS,
+}
+CELLS = ["lstm", "rnn", "rnn-relu"]
+# Section, key → values other than those of its base, each of which has to be seen; or a test of its own.
 MODEL_EFFECTS: dict[type[BaseModel], dict[str, Any]] = {
-    RecurrentEncoderConfig: {
-        "kind": ["rnn", "lstm"],
-        "embedding": [3],
-        "size": [5],
-        "layers": [1, 3],
-        "bidirectional": [False],
-        "dropout": [0.3],
-    },
-    AttentionConfig: {"kind": ONLY_CHOICE, "score": ["dot", "bilinear"], "alignment": ONLY_CHOICE, "size": [3]},
-    BahdanauConfig: {
+    RecurrentEncoderConfig: {**RECURRENT, "kind": CELLS, "bidirectional": [False], "residual": [True]},
+    ConvolutionalEncoderConfig: {
+        **RECURRENT,
         "kind": ONLY_CHOICE,
-        "cell": ["rnn", "lstm"],
-        "embedding": [3],
-        "size": [5],
-        "layers": [1, 3],
-        "dropout": [0.3],
+        "size": [6],
+        "kernel": [1, 5],
+        "positions": ["learnt"],
+        "longest": longest(ConvolutionalEncoderConfig, len(ROWS[0]) + 1),
     },
-    LuongConfig: {
+    TransformerEncoderConfig: {**BLOCK, "longest": longest(TransformerEncoderConfig, len(ROWS[0]) + 1)},
+    AttentionConfig: {
         "kind": ONLY_CHOICE,
-        "cell": ["rnn", "lstm"],
-        "embedding": [3],
-        "size": [5],
-        "layers": [1, 3],
-        "dropout": [0.3],
-        "input_feeding": [True],
+        "score": ["dot", "scaled-dot", "cosine", "bilinear", "concat"],
+        "alignment": alignment,
+        "size": inner_size,
+        "entropy": hard_only("entropy", 0.5),
+        "baseline": hard_only("baseline", 0.1),
     },
-    ModelConfig: {
+    StaticContextConfig: {"kind": ["mean", "max"], "feed": ["start", "every-step"], "bridge": ["direct"]},
+    MultiHeadConfig: {"kind": ONLY_CHOICE},
+    BahdanauConfig: {**RECURRENT, "kind": ONLY_CHOICE, "cell": CELLS},
+    LuongConfig: {**RECURRENT, "kind": ONLY_CHOICE, "cell": CELLS, "input_feeding": [True]},
+    PlainConfig: {**RECURRENT, "kind": ONLY_CHOICE, "cell": CELLS},
+    TransformerDecoderConfig: {**BLOCK, "longest": longest(TransformerDecoderConfig, INPUTS.size(1))},
+    EncoderDecoderConfig: {
         "kind": ONLY_CHOICE,
-        "encoder": [encoder("lstm")],
-        "context": [AttentionConfig(score="bilinear")],
-        "decoder": [LUONG],
+        "encoder": [BASES[section].encoder for section in (ConvolutionalEncoderConfig, TransformerEncoderConfig)],
+        "context": [changed(AttentionConfig, score="bilinear").context],
+        "decoder": [BASES[LuongConfig].decoder],
+        "tie": tied(EncoderDecoderConfig),
+    },
+    LanguageModelConfig: {
+        "kind": ONLY_CHOICE,
+        "decoder": [BASES[TransformerDecoderConfig].decoder],
+        "tie": tied(LanguageModelConfig),
+    },
+    ConcatenatedConfig: {
+        "kind": ONLY_CHOICE,
+        "decoder": [BASES[TransformerDecoderConfig].decoder],
+        "tie": tied(ConcatenatedConfig),
     },
 }
-SINGLE = [
-    (section, key) for section, keys in MODEL_EFFECTS.items() for key, value in keys.items() if value is ONLY_CHOICE
-]
+KEYS = [(section, key, effect) for section, keys in MODEL_EFFECTS.items() for key, effect in keys.items()]
 EFFECTS = [
-    pytest.param(section, key, value, id=f"{section.__name__}.{key}={value if not isinstance(value, BaseModel) else 2}")
-    for section, keys in MODEL_EFFECTS.items()
-    for key, values in keys.items()
-    if values is not ONLY_CHOICE
+    pytest.param(section, key, value, id=f"{section.__name__}.{key}={getattr(value, 'kind', value)}")
+    for section, key, values in KEYS
+    if isinstance(values, list)
     for value in values
 ]
-
-
-def whole(section: type[BaseModel], key: str | None = None, value: Any = None) -> ModelConfig:  # noqa: ANN401
-    """A model in which this section has one other value."""
-    change = {key: value} if key else {}
-    parts = {"encoder": ENCODER, "context": CONTEXT, "decoder": LUONG if section is LuongConfig else BAHDANAU}
-    if section is ModelConfig:
-        return ModelConfig(**{**parts, **change})
-    return ModelConfig(
-        **{name: part.model_copy(update=change) if type(part) is section else part for name, part in parts.items()}
-    )
-
-
-def logits_in_training(config: ModelConfig) -> Tensor:
-    model = tiny_model(config).train()
-    torch.manual_seed(1)
-    return model(source_batch([[4, 5, 6, 7], [6, 4]]), torch.tensor([[1, 4, 5, 6], [1, 7, 8, 4]])).logits
+OWN = [
+    pytest.param(effect, id=f"{section.__name__}.{key}")
+    for section, key, effect in KEYS
+    if effect not in (ONLY_CHOICE, IN_RUNS) and not isinstance(effect, list)
+]
+WORDS = [
+    pytest.param(section, key, effect, id=f"{section.__name__}.{key}")
+    for section, key, effect in KEYS
+    if isinstance(effect, list) and isinstance(effect[0], str)
+]
 
 
 @pytest.mark.parametrize("section", MODEL_EFFECTS, ids=lambda section: section.__name__)
 def test_every_key_is_in_the_table(section: type[BaseModel]) -> None:
     assert set(MODEL_EFFECTS[section]) == set(section.model_fields)
+    assert {key for key, effect in MODEL_EFFECTS[section].items() if effect is IN_RUNS} <= {"from_run", "freeze"}
 
 
-@pytest.mark.parametrize(("section", "key"), SINGLE, ids=lambda value: getattr(value, "__name__", value))
+@pytest.mark.parametrize(("section", "key"), [key[:2] for key in KEYS if key[2] is ONLY_CHOICE])
 def test_a_key_without_effect_has_one_choice(section: type[BaseModel], key: str) -> None:
     assert len(choices(section, key)) == 1
 
 
-@pytest.mark.parametrize(("section", "key"), [(RecurrentEncoderConfig, "kind"), (AttentionConfig, "score")])
-def test_every_choice_is_in_the_table(section: type[BaseModel], key: str) -> None:
-    now = getattr(ENCODER if section is RecurrentEncoderConfig else CONTEXT, key)
-    assert {now, *MODEL_EFFECTS[section][key]} == set(choices(section, key))
+@pytest.mark.parametrize(("section", "key", "values"), WORDS)
+def test_every_choice_is_in_the_table(section: type[BaseModel], key: str, values: list[str]) -> None:
+    now = next(getattr(part, key) for _, part in BASES[section] if type(part) is section)
+    assert sorted([now, *values]) == sorted(choices(section, key))
 
 
 @pytest.mark.parametrize(("section", "key", "value"), EFFECTS)
-def test_the_key_changes_the_logits(section: type[BaseModel], key: str, value: Any) -> None:  # noqa: ANN401
-    before, after = logits_in_training(whole(section)), logits_in_training(whole(section, key, value))
+def test_the_key_changes_what_comes_out(section: type[BaseModel], key: str, value: Any) -> None:  # noqa: ANN401
+    before, after = learnt(BASES[section]), learnt(changed(section, **{key: value}))
     assert before.shape == after.shape
-    assert not torch.allclose(before, after, rtol=1e-3, atol=1e-4)
+    assert not torch.allclose(before[:-2], after[:-2], rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("effect", OWN)
+def test_the_key_does_what_it_says(effect: Callable[[], None]) -> None:
+    effect()
 
 
 def test_sizes_are_those_of_the_config() -> None:
-    config = ModelConfig(
+    config = EncoderDecoderConfig(
         encoder=RecurrentEncoderConfig(embedding=3, size=5, layers=2, bidirectional=True),
         context=AttentionConfig(size=7),
         decoder=LuongConfig(embedding=4, size=6, layers=3, input_feeding=True),
     )
-    shapes = {name: tuple(tensor.shape) for name, tensor in tiny_model(config).named_parameters()}
+    model = build_model(config, source_tokens=11, target_tokens=9)
+    shapes = {name: tuple(tensor.shape) for name, tensor in model.named_parameters()}
     assert shapes["source.embedding.table.weight"] == (11, 3)
     assert shapes["encoder.layers.1.directions.1.network.weight_ih_l0"] == (4 * 5, 2 * 5)
     assert shapes["decoder.context.score.W.weight"] == (7, 6)
@@ -127,25 +281,62 @@ def test_sizes_are_those_of_the_config() -> None:
     assert shapes["decoder.output.weight"] == (9, 6)
 
 
-PLACES = {
-    "encoder": ["source.embedding.dropout", "encoder.dropout"],
-    "decoder": ["decoder.embedding.dropout", "decoder.stack.network", "decoder.dropout"],
+def dropping(model: nn.Module) -> Iterator[tuple[str, nn.Module, str]]:
+    """Each place that drops values: its name, and where its share stands."""
+    for name, module in model.named_modules():
+        key = {nn.Dropout: "p", nn.GRU: "dropout", MultiHeadAttention: "dropout", AddAndNorm: "dropped"}.get(
+            type(module)
+        )
+        if key is not None and getattr(module, key) > 0:
+            yield name, module, key
+
+
+STACKED = ["embedding.dropout", "stack.network", "dropout"]  # on embeddings, between layers, on the output
+# Section → the places that its dropout names: in every block where there are blocks.
+PLACES: dict[type[BaseModel], list[str]] = {
+    RecurrentEncoderConfig: ["source.embedding.dropout", "encoder.dropout"],
+    ConvolutionalEncoderConfig: ["source.embedding.dropout", *(f"encoder.blocks.{n}.dropout" for n in (0, 1))],
+    TransformerEncoderConfig: [
+        "encoder.dropout",
+        *(f"encoder.blocks.{n}.{part}" for n in (0, 1) for part in ("attention", "feedforward.dropout", "norms")),
+    ],
+    BahdanauConfig: [f"decoder.{place}" for place in STACKED],
+    LuongConfig: [f"decoder.{place}" for place in STACKED],
+    PlainConfig: [f"decoder.{place}" for place in STACKED],
+    TransformerDecoderConfig: [
+        "decoder.dropout",
+        *(
+            f"decoder.blocks.{n}.{part}"
+            for n in (0, 1)
+            for part in ("attention", "cross", "feedforward.dropout", "norms")
+        ),
+    ],
 }
 
 
-@pytest.mark.parametrize("kind", [BAHDANAU, LUONG, LUONG.model_copy(update={"input_feeding": True})])
-@pytest.mark.parametrize(("side", "place"), [(side, place) for side, places in PLACES.items() for place in places])
-def test_dropout_acts_in_each_place_that_it_names(kind: BahdanauConfig | LuongConfig, side: str, place: str) -> None:
-    """On embeddings, between layers, on the output: each alone changes training, none changes use."""
-    parts = {"encoder": ENCODER, "decoder": kind}
-    parts[side] = parts[side].model_copy(update={"dropout": 0.4})
-    model, still = tiny_model(ModelConfig(**parts)), tiny_model(ModelConfig(encoder=ENCODER, decoder=kind))
-    for name, module in model.named_modules():
-        if isinstance(module, nn.Dropout) and name != place:
-            module.p = 0.0
-        if isinstance(module, nn.RNNBase) and name != place:
-            module.dropout = 0.0
-    source, inputs = source_batch([[4, 5, 6, 7], [6, 4]]), torch.tensor([[1, 4, 5, 6], [1, 7, 8, 4]])
-    expected = still(source, inputs).logits
-    assert torch.equal(model(source, inputs).logits, expected)
-    assert not torch.allclose(model.train()(source, inputs).logits, expected)
+def test_every_section_with_dropout_has_its_places() -> None:
+    assert set(PLACES) == {section for section in MODEL_EFFECTS if "dropout" in section.model_fields}
+
+
+@pytest.mark.parametrize(("section", "feeding"), [*((section, False) for section in PLACES), (LuongConfig, True)])
+def test_dropout_acts_in_each_place_that_it_names(section: type[BaseModel], feeding: bool) -> None:
+    """Each alone changes training, none changes use."""
+    values = {"input_feeding": feeding} if section is LuongConfig else {}
+    still = made(changed(section, **values)).eval()(source_batch(ROWS), INPUTS).logits
+    dropped = changed(section, **values, dropout=0.4)
+    assert sorted(name for name, _, _ in dropping(made(dropped))) == sorted(PLACES[section])
+    for place in PLACES[section]:
+        model = made(dropped)
+        for name, module, key in list(dropping(model)):
+            setattr(module, key, 0.4 if name == place else 0.0)
+        torch.manual_seed(2)
+        assert not torch.allclose(model.train()(source_batch(ROWS), INPUTS).logits, still), place
+        assert torch.equal(model.eval()(source_batch(ROWS), INPUTS).logits, still), place
+
+
+def test_each_side_drops_for_itself() -> None:
+    """The encoder's dropout and the decoder's are two numbers, and neither acts on the other's side."""
+    for side, other in (("encoder", "decoder"), ("decoder", "encoder")):
+        part = getattr(ATTENDED, side).model_copy(update={"dropout": 0.4})
+        model = made(ATTENDED.model_copy(update={side: part}))
+        assert not any(name.startswith(other) for name, _, _ in dropping(model))

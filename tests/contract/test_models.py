@@ -1,189 +1,142 @@
-"""What holds for every model that build.py can make."""
-# B sentences, R rows, T target steps, S source steps
+"""What holds for every model that build.py can make: what it computes, and what it looks at."""
+# B sentences, R rows, T target steps, S source steps, L layers, N heads
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
-from tiny_models import CASES, SOURCE_TOKENS, TARGET_TOKENS, choices, close, tiny_model
+from model_cases import CASES
+from tiny_models import INPUTS, ROWS, SOURCE_TOKENS, close, tensors, tiny_model
 from torch import Tensor
 
-from antiphon.build import ALIGNMENTS, DECODERS, ENCODERS, MODELS, SCORES
-from antiphon.config.schema import (
-    AttentionConfig,
-    BahdanauConfig,
-    Config,
-    DataConfig,
-    LuongConfig,
-    ModelConfig,
-    RecurrentEncoderConfig,
-)
-from antiphon.decoders.state import RecurrentState
-from antiphon.folder import load_model, save_model
-from antiphon.model import EncoderDecoder
+from antiphon.config.models import AttentionConfig, ConcatenatedConfig, EncoderDecoderConfig, ModelConfig
+from antiphon.decoders.state import Looks, Step
+from antiphon.model import SequenceModel
 from antiphon.sequence import Sequence
 from antiphon.sources.batches import source_batch
-from antiphon.sources.tokens import WordTokenizer
-from antiphon.sources.vocabulary import SPECIALS
-from antiphon.training.loss import cross_entropy
-
-ROWS = [[4, 5, 6, 7, 10], [6, 4, 9], [8]]
-INPUTS = torch.tensor([[1, 4, 5, 6, 7], [1, 8, 4, 4, 5], [1, 7, 5, 8, 6]])
-every_model = pytest.mark.parametrize("config", list(CASES.values()), ids=list(CASES))
+from antiphon.sources.vocabulary import PAD
 
 
-def test_tables_are_the_choices_of_the_config() -> None:
-    assert set(ENCODERS) == set(choices(RecurrentEncoderConfig, "kind"))
-    assert set(SCORES) == set(choices(AttentionConfig, "score"))
-    assert set(ALIGNMENTS) == set(choices(AttentionConfig, "alignment"))
-    assert set(DECODERS) == {*choices(BahdanauConfig, "kind"), *choices(LuongConfig, "kind")}
-    assert set(MODELS) == set(choices(ModelConfig, "kind"))
-
-
-def test_the_cases_have_every_choice() -> None:
-    configs = CASES.values()
-    assert {config.encoder.kind for config in configs} == set(ENCODERS)
-    assert {config.context.score for config in configs} == set(SCORES)
-    assert {config.decoder.kind for config in configs} == set(DECODERS)
-    assert {type(tiny_model(config).decoder) for config in configs} == set(DECODERS.values())
-
-
-@every_model
-def test_padding_changes_nothing(config: ModelConfig) -> None:
-    """More columns of padding, whatever stands in them."""
-    model, source = tiny_model(config), source_batch(ROWS)
+def padded(source: Sequence) -> Sequence:
+    """Four more columns of padding, whatever stands in them."""
     values = torch.cat([source.values, torch.zeros(3, 4, dtype=torch.long)], dim=1)
     mask = torch.cat([source.mask, torch.zeros(3, 4, dtype=torch.bool)], dim=1)
     values[~mask] = torch.arange(int((~mask).sum())) % SOURCE_TOKENS
-    plain, padded = model(source, INPUTS), model(Sequence(values, mask), INPUTS)
-    close(padded.logits, plain.logits)
-    close(padded.weights[:, :, : source.values.size(1)], plain.weights)
+    return Sequence(values, mask)
 
 
-@every_model
-def test_alone_is_as_in_a_batch(config: ModelConfig) -> None:
-    model = tiny_model(config)
-    together = model(source_batch(ROWS), INPUTS)
-    for number, row in enumerate(ROWS):
-        alone = model(source_batch([row]), INPUTS[number : number + 1])
-        close(alone.logits[0], together.logits[number])
-        close(alone.weights[0], together.weights[number, :, : len(row) + 1])
+def same_weights(left: Tensor | None, right: Tensor | None) -> None:
+    """Both there and equal over what both have of the source, or neither there."""
+    assert (left is None) == (right is None)
+    if left is not None and right is not None:
+        shorter = min(left.size(-1), right.size(-1))
+        close(left[..., :shorter], right[..., :shorter])
 
 
-@every_model
-def test_teacher_forcing_is_step_by_step_is_prefix_then_rest(config: ModelConfig) -> None:
-    model, source = tiny_model(config), source_batch(ROWS)
-    whole = model(source, INPUTS)
+def test_padding_and_company_change_nothing(model: SequenceModel, whole: Step[Any]) -> None:
+    """A row is the same in a batch, in a wider one, and alone."""
+    after = model(padded(source_batch(ROWS)), INPUTS)
+    close(after.logits, whole.logits)
+    same_weights(after.weights, whole.weights)
+    for number in (0, 2):  # the longest, the shortest
+        alone = model(source_batch([ROWS[number]]), INPUTS[number : number + 1])
+        close(alone.logits[0], whole.logits[number])
+        same_weights(alone.weights, None if whole.weights is None else whole.weights[number].unsqueeze(0))
+
+
+def test_teacher_forcing_is_step_by_step_is_prefix_then_rest(model: SequenceModel, whole: Step[Any]) -> None:
+    start = model.start(source_batch(ROWS))
     for pieces in ([1] * INPUTS.size(1), [2, INPUTS.size(1) - 2]):
-        state, logits, weights = model.start(source), [], []
+        state, steps = start, []
         for piece in INPUTS.split(pieces, dim=1):
-            step = model.step(piece, state)
-            state, logits, weights = step.state, [*logits, step.logits], [*weights, step.weights]
-        close(torch.cat(logits, dim=1), whole.logits)
-        close(torch.cat(weights, dim=1), whole.weights)
-        close(state.attended, whole.state.attended)
-        for part, expected in zip(state.layers, whole.state.layers, strict=True):
+            steps.append(model.step(piece, state))
+            state = steps[-1].state
+        close(torch.cat([step.logits for step in steps], dim=1), whole.logits)
+        if whole.weights is not None:
+            close(torch.cat([step.weights for step in steps], dim=1), whole.weights)
+        for part, expected in zip(tensors(state), tensors(whole.state), strict=True):
             close(part, expected)
 
 
-@every_model
-def test_the_future_is_not_seen(config: ModelConfig) -> None:
-    model, source = tiny_model(config), source_batch(ROWS)
-    other = INPUTS.clone()
-    other[:, 3:] = 4
-    left, right = model(source, INPUTS).logits, model(source, other).logits
-    close(left[:, :3], right[:, :3])
-    assert not torch.allclose(left[:, 3:], right[:, 3:])
+def test_the_future_is_not_seen_but_the_source_is(model: SequenceModel, config: ModelConfig, whole: Step[Any]) -> None:
+    """What comes later changes no step before it; another source changes all of them, but in a language model."""
+    later = INPUTS.clone()
+    later[:, 2:] = 7
+    logits = model(source_batch(ROWS), later).logits
+    close(logits[:, :2], whole.logits[:, :2])
+    assert not torch.allclose(logits[:, 2:], whole.logits[:, 2:])
+    other = source_batch([[14 - token for token in row] for row in ROWS])
+    assert torch.equal(model(other, INPUTS).logits, whole.logits) == (config.kind == "language-model")
 
 
-@every_model
-def test_gradients_reach_every_parameter(config: ModelConfig) -> None:
-    model = tiny_model(config).train()
-    outputs = Sequence(INPUTS.roll(-1, dims=1), torch.ones_like(INPUTS, dtype=torch.bool))
-    cross_entropy(model(source_batch(ROWS), INPUTS).logits, outputs).backward()
-    silent = [
-        name for name, parameter in model.named_parameters() if parameter.grad is None or not parameter.grad.any()
-    ]
-    assert silent == []
+def looked(config: ModelConfig) -> dict[str, tuple[int, int] | None]:
+    """Which looks a model has, with so many layers and heads."""
+    parts = {"own": config.decoder, "source": getattr(config, "encoder", None)}
+    looks = {
+        name: (part.layers, part.heads) if part is not None and part.kind == "transformer" else None
+        for name, part in parts.items()
+    }
+    attends = isinstance(config, EncoderDecoderConfig) and isinstance(config.context, AttentionConfig)
+    reads = isinstance(config, EncoderDecoderConfig | ConcatenatedConfig)
+    return {**looks, "cross": (1, 1) if attends else looks["own"] if reads else None}
 
 
-@every_model
-def test_saved_is_loaded_equal(config: ModelConfig, tmp_path: Path) -> None:
-    model = tiny_model(config, torch.float32)
-    source, target = (
-        WordTokenizer([f"w{number}" for number in range(size - len(SPECIALS))])
-        for size in (SOURCE_TOKENS, TARGET_TOKENS)
-    )
-    whole = Config(data=DataConfig(train="pairs.tsv"), model=config)
-    save_model(tmp_path, whole, model.state_dict(), source, target)
-    loaded = load_model(tmp_path)
-    assert loaded.config == whole
-    assert not loaded.model.training
-    assert loaded.source_tokenizer.fingerprint == source.fingerprint
-    assert torch.equal(loaded.model(source_batch(ROWS), INPUTS).logits, model(source_batch(ROWS), INPUTS).logits)
+def shares(weights: Tensor, mask: Tensor) -> None:
+    """Weights [B, L, N, T, S] are ≥ 0, their sum is 1, and there are none where the mask [B, T, S] is False."""
+    close(weights.sum(dim=-1), torch.ones(weights.shape[:-1], dtype=weights.dtype))
+    allowed = mask[:, None, None].expand_as(weights)
+    assert bool((weights[~allowed] == 0).all())
+    assert bool((weights >= 0).all())
 
 
-@every_model
-def test_weights_are_shares_and_padding_has_none(config: ModelConfig) -> None:
+def check_looks(looks: Looks, source: Sequence, *, one_network: bool) -> None:
+    B, T, S = *INPUTS.shape, source.values.size(1)
+    past, real = torch.ones(T, T).tril().bool().expand(B, T, T), source.mask.unsqueeze(1)
+    if looks.own is not None and looks.cross is not None and one_network:  # one softmax over source and past
+        shares(torch.cat([looks.cross, looks.own], dim=-1), torch.cat([real.expand(B, T, S), past], dim=-1))
+        return
+    if looks.cross is not None:
+        shares(looks.cross, real.expand(B, T, S))
+    if looks.own is not None:
+        shares(looks.own, past)
+    if looks.source is not None:
+        for sentence, row in zip(looks.source, source.mask, strict=True):
+            rows = sentence[:, :, row].unsqueeze(0)  # where padding looks is nobody's business
+            shares(rows, row.expand(1, rows.size(-2), S))
+
+
+def test_weights_are_shares_and_padding_has_none(model: SequenceModel, config: ModelConfig, whole: Step[Any]) -> None:
+    """In every layer and head; a hard look goes to one position."""
     source = source_batch(ROWS)
-    weights = tiny_model(config)(source, INPUTS).weights
-    close(weights.sum(dim=-1), torch.ones(INPUTS.shape, dtype=weights.dtype))
-    padding = ~source.mask.unsqueeze(1).expand_as(weights)
-    assert bool((weights[padding] == 0).all())
-    assert bool((weights[~padding] > 0).all())
+    weights, looks = whole.weights, model.look(source, INPUTS)
+    shapes = {name: None if found is None else tuple(found.shape[1:3]) for name, found in vars(looks).items()}
+    assert shapes == looked(config)
+    check_looks(looks, source, one_network=isinstance(config, ConcatenatedConfig))
+    if weights is not None:
+        close(looks.cross[:, 0, 0], weights)
+    if isinstance(config, EncoderDecoderConfig) and isinstance(config.context, AttentionConfig):
+        hard, found = config.context.alignment == "hard", weights[source.mask[:, None].expand_as(weights)]
+        assert bool((((found == 0) | (found == 1)) if hard else (found > 0)).all())
 
 
-def from_scratch(model: EncoderDecoder, row: int, tokens: list[int]) -> Tensor:
-    """The logits after these tokens, alone, teacher-forced."""
-    return model(source_batch([ROWS[row]]), torch.tensor([tokens])).logits[0, -1]
+def counted(config: ModelConfig) -> bool:
+    return any(getattr(part, "norm", "") == "batch" for part in (config.decoder, getattr(config, "encoder", None)))
 
 
-def go_on(
-    model: EncoderDecoder, state: RecurrentState, said: list[tuple[int, list[int]]], tokens: list[int]
-) -> tuple[RecurrentState, list[tuple[int, list[int]]]]:
-    """One step of every hypothesis (sentence, tokens so far); each must be as if computed from scratch."""
-    said = [(sentence, [*before, token]) for (sentence, before), token in zip(said, tokens, strict=True)]
-    step = model.step(torch.tensor(tokens).unsqueeze(1), state)
-    for logits, (sentence, prefix) in zip(step.logits[:, -1], said, strict=True):
-        close(logits, from_scratch(model, sentence, prefix))
-    return step.state, said
+COUNTED = {name: config for name, config in CASES.items() if counted(config)}
 
 
-@every_model
-def test_selected_states_go_on_as_if_computed_from_scratch(config: ModelConfig) -> None:
-    """A beam grows, is reordered, narrows; sentences leave."""
-    model = tiny_model(config)
-    state, said = go_on(model, model.start(source_batch(ROWS)), [(0, []), (1, []), (2, [])], [1, 1, 1])
-    turns = [
-        ([[0, 0, 0], [1, 1, 1], [2, 2, 2]], [4, 5, 6, 7, 8, 4, 5, 6, 7]),  # each grows to three
-        ([[2, 0, 0], [4, 4, 3], [8, 7, 6]], [4, 4, 5, 8, 2, 5, 6, 7, 5]),  # another order
-        ([[1, 0], [8, 7]], [5, 6, 7, 8]),  # the sentence in the middle leaves, the beam narrows
-        ([[3, 2]], [4, 5]),  # the last one stays
-    ]
-    for rows, tokens in turns:
-        state = state.select(torch.tensor(rows))
-        state, said = go_on(model, state, [said[row] for line in rows for row in line], tokens)
-
-
-@every_model
-def test_hypotheses_share_the_source(config: ModelConfig) -> None:
-    """No copy of keys and values for each hypothesis, and none at all while every sentence stays."""
-    state = tiny_model(config).start(source_batch(ROWS))
-    wide = state.select(torch.tensor([[0, 0], [1, 1], [2, 2]])).select(torch.tensor([[1, 0], [3, 3], [4, 5]]))
-    assert wide.attended.size(0) == 6
-    for name in ("keys", "values", "mask"):
-        assert getattr(wide.source, name).data_ptr() == getattr(state.source, name).data_ptr()
-    assert wide.select(torch.tensor([[0, 1], [4, 5]])).source.mask.size(0) == 2
-
-
-def test_select_is_a_value() -> None:
-    """The state before is untouched, so a step can be taken from it again."""
-    model = tiny_model(next(iter(CASES.values())))
-    state = model.start(source_batch(ROWS))
-    before = [part.clone() for part in state.layers]
-    grown = state.select(torch.tensor([[0, 0], [1, 1], [2, 2]]))
-    model.step(torch.full((6, 1), 4), grown)
-    for part, expected in zip(state.layers, before, strict=True):
-        assert torch.equal(part, expected)
+@pytest.mark.parametrize("batch_normed", list(COUNTED.values()), ids=list(COUNTED))
+def test_padding_changes_nothing_in_training_either(batch_normed: ModelConfig) -> None:
+    """A batch norm counts real positions only, of both sides; so its moving averages are the same too."""
+    lengths, inputs = torch.tensor([4, 3, 2]), INPUTS.clone()
+    real = torch.arange(INPUTS.size(1)) < lengths.unsqueeze(1)
+    inputs[~real] = PAD
+    wider = torch.cat([inputs, torch.full((3, 3), PAD)], dim=1)
+    plain, after = tiny_model(batch_normed).train(), tiny_model(batch_normed).train()
+    source = source_batch(ROWS)
+    close(after(padded(source), wider).logits[:, : INPUTS.size(1)][real], plain(source, inputs).logits[real])
+    for name, buffer in plain.named_buffers():
+        close(after.get_buffer(name), buffer)

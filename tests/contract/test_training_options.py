@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from learning_effects import noise, sampling, sampling_schedule, sampling_updates
 from safetensors.torch import load_file
 from tiny_runs import Ran, distance, run, same, tiny_config, write_pairs
 
@@ -18,9 +19,10 @@ from antiphon.config.schema import EvaluationConfig, TrainingConfig
 from antiphon.decoding.generator import Generator
 from antiphon.errors import DivergedError
 from antiphon.evaluation import bootstrap
+from antiphon.sources import feed
 from antiphon.sources.corpus import prepare
 from antiphon.sources.pairs import Example
-from antiphon.training import evaluator, finish, loop
+from antiphon.training import evaluator, finish, teaching
 from antiphon.training.loss import Loss
 
 Train = Callable[..., Ran]
@@ -220,7 +222,7 @@ def dev_examples(train: Train) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(evaluator, "evaluate_examples", counted(evaluator.evaluate_examples, decoded))
-        patch.setattr(evaluator, "loss_estimate", counted(evaluator.loss_estimate, measured))
+        patch.setattr(evaluator, "likelihood", counted(evaluator.likelihood, measured))
         train(max_updates=1, dev_examples=5)
         train(max_updates=1, dev_examples=2)
         train(max_updates=1, dev_examples=1000)
@@ -253,7 +255,7 @@ def average(train: Train) -> None:
 
 
 def bad_updates(train: Train) -> None:
-    good, looks = loop.cross_entropy, []
+    good, looks = teaching.cross_entropy, []
 
     def broken(*arguments: Any) -> Loss:  # noqa: ANN401
         looks.append(1)
@@ -261,7 +263,7 @@ def bad_updates(train: Train) -> None:
         return loss if len(looks) < 3 else replace(loss, total=loss.total * math.nan, plain=loss.plain * math.nan)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop, "cross_entropy", broken)
+        patch.setattr(teaching, "cross_entropy", broken)
         with pytest.raises(DivergedError, match="not a number 2 updates in a row, up to update 4"):
             train(bad_updates=2, epochs=9)
     assert len(looks) == 4
@@ -271,8 +273,9 @@ def seed(train: Train) -> None:
     """Of the first weights and of the order of the batches."""
     orders: list[list[int]] = []
     with pytest.MonkeyPatch.context() as patch:
-        good = loop.collate
-        patch.setattr(loop, "collate", lambda corpus, rows: orders[-1].extend(rows) or good(corpus, rows))
+        good = feed.collate
+        noted = lambda corpus, rows, noise: orders[-1].extend(rows) or good(corpus, rows, noise)  # noqa: E731
+        patch.setattr(feed, "collate", noted)
         runs = []
         for values in ({"seed": 1, "keep": 8}, {"seed": 1, "keep": 9}, {"seed": 2}):
             orders.append([])
@@ -307,7 +310,8 @@ TRAINING_EFFECTS: dict[str, Callable[[Train], None]] = {
     for effect in (
         epochs, max_updates, batch_tokens, accumulate, optimizer, learning_rate, weight_decay, momentum, schedule,
         warmup, plateau_factor, plateau_patience, clip, label_smoothing, metric, evaluate_every, checkpoint_every,
-        patience, dev_examples, keep, average, bad_updates, seed, threads,
+        patience, dev_examples, keep, average, bad_updates, noise, sampling, sampling_schedule, sampling_updates,
+        seed, threads,
     )
 }  # fmt: skip
 EVALUATION_EFFECTS: dict[str, Callable[[Train], None]] = {"metrics": metrics}

@@ -22,6 +22,7 @@ WORDS = ["".join(letters) for length in (1, 2, 3) for letters in product("abcd",
 BASE: dict[str, Any] = {
     "data": {"hold_out": 0.2},
     "model": {
+        "kind": "encoder-decoder",
         "encoder": {"kind": "gru", "embedding": 8, "size": 8, "dropout": 0.0},
         "decoder": {"kind": "bahdanau", "cell": "gru", "embedding": 8, "size": 8, "dropout": 0.0},
     },

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from itertools import islice
+from pathlib import Path
 
 import pytest
 
+from antiphon.api import evaluate, load, train
 from antiphon.build import build_model
 from antiphon.config.read import read_config, recipe_names, recipe_text
 from antiphon.sources.pairs import Dropped, read_pairs
@@ -23,7 +26,10 @@ def header(name: str) -> dict[str, str]:
 
 
 def test_the_recipes_are_these() -> None:
-    assert NAMES == ["demo", "g2p", "reverse", "translate"]
+    assert [name for name in NAMES if name.startswith("lm-")] == ["lm-lstm", "lm-transformer"]
+    assert [name for name in NAMES if not name.startswith("lm-")] == [
+        "demo", "g2p", "pretrain", "reverse", "scan-lstm", "scan-transformer", "translate"
+    ]  # fmt: skip
     assert WITH_DATA == ["demo", "g2p", "reverse"]
 
 
@@ -51,6 +57,7 @@ def test_the_recipe_fits_its_data(name: str) -> None:
     for files in (data.train, data.dev):
         pairs = list(islice(read_pairs(files, data, dropped), 400))
         assert (len(pairs), dropped.total) == (400, 0)
+        assert data.source is not None
         for texts, side, longest in (
             ([pair.source for pair in pairs], data.source, data.source.max_length),
             ([pair.target for pair in pairs], data.target, read_config(name).decoding.max_length - 1),
@@ -58,3 +65,14 @@ def test_the_recipe_fits_its_data(name: str) -> None:
             tokenizer = train_tokenizer(texts, side)
             assert max(len(ids) for ids in tokenizer.encode_batch(texts)) <= min(longest, side.max_length)
             assert tokenizer.size < 50, "letters and phones are few: the tokens are those of the task"
+
+
+@pytest.mark.parametrize("name", ["lm-lstm", "lm-transformer"])
+def test_a_language_model_takes_any_plain_text(name: str, tmp_path: Path) -> None:
+    """A text that is not shipped comes by an override; one update of the recipe's own network, on a little of it."""
+    file = tmp_path / "text.txt"
+    file.write_text("".join(f"{number} bottles of beer on the wall,\n\n" for number in range(200)))
+    run = train(name, tmp_path / "run", [f"data.train={file}", "training.max_updates=1"])
+    found = evaluate(load(run), str(file)).values
+    assert list(found) == ["bits_per_character", "perplexity", "word_perplexity"]
+    assert found["bits_per_character"].value == pytest.approx(math.log2(found["perplexity"].value), rel=1e-6)

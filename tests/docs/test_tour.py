@@ -17,21 +17,29 @@ import antiphon
 TOUR = (Path(__file__).parents[2] / "docs" / "tour.md").read_text("utf-8")
 PACKAGE = Path(antiphon.__file__).parent
 USE = """
+from pathlib import Path
 import torch
+import antiphon
 from antiphon.attention.scores import DistanceScore
 from antiphon.build import build_model
 from antiphon.config.read import read_config
-from antiphon.sources.batches import source_batch
 
-config = read_config("reverse", ["model.context.score=distance"])
-model = build_model(config.model, source_tokens=10, target_tokens=10)
-score = model.decoder.context.score
+Path("pairs.tsv").write_text("a b c\\tc b a\\nb c\\tc b\\n")
+short = ["data.train=pairs.tsv", "data.dev=pairs.tsv", "training.max_updates=2", "training.threads=1"]
+config = read_config("reverse", ["model.context.score=distance", *short])
+score = build_model(config.model, source_tokens=10, target_tokens=10).decoder.context.score
 assert isinstance(score, DistanceScore)
-query, states = torch.randn(2, 3, score.W.out_features), torch.randn(2, 5, score.W.in_features)
-plain = -((query.unsqueeze(2) - score.W(states).unsqueeze(1)) ** 2).sum(-1)
+query, states = torch.randn(2, 3, 128), torch.randn(2, 5, 128)
+plain = -((query.unsqueeze(2) - states.unsqueeze(1)) ** 2).sum(-1)
 assert torch.allclose(score(query, score.prepare(states)), plain, atol=1e-3)
-model(source_batch([[4, 5], [6]]), torch.tensor([[1, 4], [1, 5]])).logits.sum().backward()
-assert score.W.weight.grad.abs().sum() > 0
+try:
+    DistanceScore(query=5, key=6, size=3)
+    raise AssertionError("sizes that do not fit")
+except ValueError as error:
+    assert "DistanceScore needs states of equal size, not 5 and 6" in str(error)
+
+model = antiphon.load(antiphon.train(config, "run"))
+assert model.generate("a b c").weights.shape[1] == 4
 print("a score of one's own")
 """
 
@@ -57,21 +65,45 @@ def test_the_excerpts_stand_in_their_files() -> None:
     assert [name for name, text in excerpts if text not in (PACKAGE / name).read_text("utf-8")] == []
 
 
+def changes() -> list[tuple[str, str]]:
+    """The file and the hunks of each diff on the page."""
+    return re.findall(r"^```diff\n--- src/antiphon/(\S+)\n(.*?)^```", TOUR, flags=re.MULTILINE | re.DOTALL)
+
+
+def side(hunk: str, signs: str) -> str:
+    """The lines of a hunk before (" -") or after (" +") the change."""
+    return "".join(line[1:] for line in hunk.splitlines(keepends=True) if line[0] in signs)
+
+
+def changed(text: str, name: str, change: str) -> str:
+    for hunk in change.split("@@\n"):
+        before = side(hunk, " -")
+        assert text.count(before) == 1, f"{name}: the tour changes lines that are not there:\n{before}"
+        text = text.replace(before, side(hunk, " +"))
+    return text
+
+
+def test_a_score_of_ones_own_is_twelve_lines() -> None:
+    """Every line that is new or changed, blank ones too."""
+    assert [name for name, _ in changes()] == ["attention/scores.py", "build.py", "config/models.py"]
+    new = [line for _, change in changes() for line in change.split("\n") if line.startswith("+")]
+    assert len(new) == 12
+    assert "Twelve lines in three files" in TOUR
+
+
 def test_a_score_of_ones_own(tmp_path: Path) -> None:
-    """The changes at the end of the tour, made in a copy of the package."""
+    """The changes at the end of the tour, made in a copy of the package, which then trains with it."""
     copy = tmp_path / "antiphon"
     shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    changes = re.findall(r"^```diff\n--- src/antiphon/(\S+)\n(.*?)^```", TOUR, flags=re.MULTILINE | re.DOTALL)
-    assert [name for name, _ in changes] == ["attention/scores.py", "build.py", "config/schema.py"]
-    for name, change in changes:
-        text = (copy / name).read_text("utf-8")
-        for before, after in re.findall(r"((?:^-.*\n)+)((?:^\+.*\n)+)", change, flags=re.MULTILINE):
-            old, new = (re.sub(r"^[-+]", "", part, flags=re.MULTILINE) for part in (before, after))
-            assert text.count(old) == 1, f"{name}: the tour changes lines that are not there:\n{old}"
-            text = text.replace(old, new)
-        (copy / name).write_text(text, "utf-8")
+    for name, change in changes():
+        (copy / name).write_text(changed((copy / name).read_text("utf-8"), name, change), "utf-8")
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", USE], capture_output=True, text=True, check=False, env=environment
+        [sys.executable, "-W", "error", "-c", USE],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+        cwd=tmp_path,
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "a score of one's own\n", "")
+    assert (done.returncode, done.stdout.splitlines()[-1:], done.stderr) == (0, ["a score of one's own"], "")

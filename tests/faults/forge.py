@@ -90,11 +90,11 @@ def before(module: Any, name: str, fault: Fault) -> None:  # noqa: ANN401 - modu
 
 def spoil_losses(first: int, last: int) -> None:
     """The losses of these batches are not a number."""
-    from antiphon.training import loop
+    from antiphon.training import teaching
     from antiphon.training.loss import Loss
 
     count = 0
-    really = loop.cross_entropy
+    really = teaching.cross_entropy
 
     def spoilt(*arguments: Any) -> Loss:  # noqa: ANN401 - passes on what it gets
         nonlocal count
@@ -103,12 +103,12 @@ def spoil_losses(first: int, last: int) -> None:
         factor = math.nan if first <= count <= last else 1.0
         return Loss(total=loss.total * factor, plain=loss.plain * factor, count=loss.count)
 
-    loop.cross_entropy = spoilt
+    teaching.cross_entropy = spoilt
 
 
 def install(order: dict[str, Any]) -> Callable[[], None]:
     """Puts the fault of an order in place; returns what to do at the end."""
-    from antiphon.training import checkpoints, evaluator, finish, loop, run_folder, train
+    from antiphon.training import checkpoints, evaluator, finish, run_folder, teaching, train
 
     if not order["pictures"]:
         train.draw_pictures = finish.draw_pictures = lambda *_: None  # type: ignore[attr-defined]
@@ -123,7 +123,7 @@ def install(order: dict[str, Any]) -> Callable[[], None]:
     else:
         places = {
             "evaluation": (evaluator, "evaluate_examples"),
-            "batch": (loop, "cross_entropy"),
+            "batch": (teaching, "cross_entropy"),
             "preparation": (train, "prepare"),
             "metrics": (run_folder.RunFolder, "write_metrics"),
             "report": (finish, "write_report"),

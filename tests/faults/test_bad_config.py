@@ -26,17 +26,17 @@ decoding:
 1: 2
 """
 EXPECTED = [
-    "model.decoder.kind: expected one of bahdanau, luong, got 'loung'; did you mean 'luong'?",
+    "model.decoder.kind: expected one of bahdanau, luong, plain, transformer, got 'loung'; did you mean 'luong'?",
     "data.train: expected text or a list of 2 (each text), got 5",
     "data.target.column[1]: expected a whole number or text, got 1.5",
     "data.sorce: 'data' has no such key; did you mean 'source'?",
-    "model.encoder.kind: expected one of rnn, gru, lstm, got 'ltsm'; did you mean 'lstm'?",
+    "model.encoder.kind: expected one of lstm, gru, rnn, rnn-relu, cnn, transformer, got 'ltsm'; did you mean 'lstm'?",
     "model.encoder.layers: expected a whole number above 0, got '2'; write 2 without quotes",
-    "model.encoder.hiden_size: 'model.encoder' has no such key; did you mean 'size'?",
+    "model.encoder.hiden_size: 'lstm' has no such key; did you mean 'size'?",
     "model.decoder.input_feeding: expected true or false, got 3",
     "model.decoder.siz: 'luong' has no such key; did you mean 'size'?",
     "model.decoder.foo: 'luong' has no such key; its keys are kind, cell, embedding, size, layers, dropout, "
-    "input_feeding",
+    "input_feeding, from, freeze",
     "training.epochs: expected a whole number above 0, got 'ten'",
     "training.learning_rate: expected a number above 0, got -0.001",
     "training.momentum: expected a number of at least 0 and below 1, got 1.0",
@@ -44,8 +44,8 @@ EXPECTED = [
     "training.lr: 'training' has no such key; did you mean 'learning_rate'?",
     "training.beam: 'training' has no such key; did you mean 'decoding.beam'?",
     "decoding: expected a section of keys, got null (nothing)",
-    "evaluation.metrics[0]: expected one of loss, perplexity, exact_match, token_accuracy, cer, wer, per, bleu, chrf, "
-    "ter, rouge_l, got 'blue'; did you mean 'bleu'?",
+    "evaluation.metrics[0]: expected one of loss, perplexity, word_perplexity, bits_per_character, exact_match, "
+    "token_accuracy, cer, wer, per, bleu, chrf, ter, rouge_l, got 'blue'; did you mean 'bleu'?",
     "1: a configuration has no such key; its keys are data, model, training, decoding, evaluation",
 ]
 
@@ -72,13 +72,14 @@ def test_everything_at_once(tmp_path: Path) -> None:
         ("training: {}\n", "data: missing; add it: the examples"),
         (
             "data: {}\n",
-            "data.train: missing; add it: TSV, CSV or JSONL (also .gz); [source file, target file]; or @NAME/SPLIT",
+            "data.train: missing; add it: TSV, CSV or JSONL (also .gz); [source file, target file]; @NAME/SPLIT; "
+            "language models: plain text",
         ),
         ("data: {train: a}\ntraining: 3\n", "training: expected a section of keys, got 3"),
         ("data: {train: a}\nmodel: {decoder: 3}\n", "model.decoder: expected a section of keys, got 3"),
         (
             "data: {train: a}\nmodel: {decoder: {kind: 3}}\n",
-            "model.decoder.kind: expected one of bahdanau, luong, got 3",
+            "model.decoder.kind: expected one of bahdanau, luong, plain, transformer, got 3",
         ),
         ("data: {train: [a]}\n", "data.train: expected text or a list of 2 (each text), got [a]"),
         ("data: {train: a, header: yes}\n", "data.header: expected true or false or null, got 'yes'"),
@@ -91,7 +92,10 @@ def test_everything_at_once(tmp_path: Path) -> None:
             "data: {train: a}\nmodel: {decoder: {kind: bahdanau, input_feeding: true}}\n",
             "model.decoder.input_feeding: 'bahdanau' has no such key; it belongs to another kind of model.decoder",
         ),
-        ("data: {train: a}\nmodel: {kind: x}\n", "model.kind: expected 'encoder-decoder', got 'x'"),
+        (
+            "data: {train: a}\nmodel: {kind: x}\n",
+            "model.kind: expected one of encoder-decoder, language-model, concatenated, got 'x'",
+        ),
         (b"data: {train: \xe9}\n", "bad.yaml, line 1: not UTF-8 (byte 0xE9); save the file as UTF-8"),
         ("data: {train: \x01}\n", "bad.yaml, line 1: the character U+0001 may not stand in YAML; remove it"),
         ("[" * 5000, "bad.yaml: nested too deeply; a configuration has at most four levels"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
+from typing import get_args
 
 import pytest
 import torch
@@ -11,11 +13,12 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from antiphon.decoders.stack import RecurrentStack
-from antiphon.encoders.rnn import NETWORKS, Kind, RecurrentEncoder, initialise_recurrent, reverse_within
+from antiphon.encoders.rnn import Kind, RecurrentEncoder, initialise_recurrent, network, reverse_within
 from antiphon.sequence import Sequence
 
 LENGTHS = torch.tensor([2, 7, 1, 4])
-KINDS: tuple[Kind, ...] = ("rnn", "gru", "lstm")
+NETWORKS = {"rnn": nn.RNN, "rnn-relu": partial(nn.RNN, nonlinearity="relu"), "gru": nn.GRU, "lstm": nn.LSTM}
+KINDS: tuple[Kind, ...] = get_args(Kind)
 B, S, D, H = 4, 7, 5, 8
 
 
@@ -36,7 +39,9 @@ def torch_twin(encoder: RecurrentEncoder, kind: Kind, layers: int, bidirectional
 
 @pytest.mark.parametrize(("kind", "layers", "bidirectional"), list(product(KINDS, (1, 2), (False, True))))
 def test_encoder_is_torchs_packed_network(kind: Kind, layers: int, bidirectional: bool) -> None:
-    encoder = RecurrentEncoder(kind=kind, inputs=D, size=H, layers=layers, bidirectional=bidirectional, dropout=0.0)
+    encoder = RecurrentEncoder(
+        kind=kind, inputs=D, size=H, layers=layers, bidirectional=bidirectional, residual=False, dropout=0.0
+    )
     fill(encoder.double())
     inputs, mask = values(B, S, D), torch.arange(S) < LENGTHS.unsqueeze(1)
     memory = encoder(Sequence(inputs, mask))
@@ -48,6 +53,19 @@ def test_encoder_is_torchs_packed_network(kind: Kind, layers: int, bidirectional
     close(memory.states[mask], states[mask])
     close(memory.final, final.permute(2, 0, 1, 3).reshape(B, layers, directions * H))
     assert encoder.size == directions * H
+
+
+@pytest.mark.parametrize(("kind", "bidirectional"), list(product(KINDS, (False, True))))
+def test_residuals_are_added_from_the_second_layer_on(kind: Kind, bidirectional: bool) -> None:
+    """h^2 = h^1 + network(h^1); the first layer has nothing of its size to add to."""
+    parts = {"kind": kind, "inputs": D, "size": H, "bidirectional": bidirectional, "dropout": 0.0}
+    encoder = RecurrentEncoder(**parts, layers=3, residual=True)
+    fill(encoder.double(), scale=0.2)
+    source = Sequence(values(B, S, D), torch.arange(S) < LENGTHS.unsqueeze(1))
+    states, _ = encoder.layers[0](source.values, source.lengths)
+    for layer in list(encoder.layers)[1:]:
+        states = states + layer(states, source.lengths)[0]
+    close(encoder(source).states, states)
 
 
 def test_rows_are_reversed_within_their_length() -> None:
@@ -75,14 +93,14 @@ def test_stack_run_is_stack_step(kind: Kind, layers: int) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_first_weights_are_what_the_docstring_says(kind: Kind) -> None:
-    network = NETWORKS[kind](D, H)
+    ours = network(kind, D, H)
     torch.manual_seed(3)
-    initialise_recurrent(network)
-    for gate in network.weight_hh_l0.chunk(network.weight_hh_l0.size(0) // H):
+    initialise_recurrent(ours)
+    for gate in ours.weight_hh_l0.chunk(ours.weight_hh_l0.size(0) // H):
         torch.testing.assert_close(gate @ gate.T, torch.eye(H), atol=1e-5, rtol=0)
-    assert bool((network.weight_ih_l0.abs() <= (6 / (D + H)) ** 0.5).all())
-    forget = torch.zeros_like(network.bias_ih_l0)
+    assert bool((ours.weight_ih_l0.abs() <= (6 / (D + H)) ** 0.5).all())
+    forget = torch.zeros_like(ours.bias_ih_l0)
     if kind == "lstm":
         forget[H : 2 * H] = 1.0
-    assert torch.equal(network.bias_ih_l0, forget)
-    assert not network.bias_hh_l0.any()
+    assert torch.equal(ours.bias_ih_l0, forget)
+    assert not ours.bias_hh_l0.any()

@@ -9,6 +9,10 @@ from antiphon.config.problems import fill_kinds
 from antiphon.config.read import put
 from antiphon.config.schema import Config
 
+LEARNT = ["model.encoder.kind=transformer", "model.encoder.positions=learnt"]
+DIRECT = ["model.decoder.kind=plain", "model.context.kind=last", "model.context.bridge=direct"]
+TIED = ["model.tie=all", "model.decoder.embedding=256", "model.encoder.embedding=256"]
+CONCATENATED = ["model.kind=concatenated", "model.decoder.kind=transformer", "model.decoder.positions=learnt"]
 GOOD = [
     [],
     ["model.context.score=dot", "model.decoder.size=512"],
@@ -22,11 +26,76 @@ GOOD = [
     ["data.target.column=[1, 2]"],
     ["data.source.tokens=words"],
     ["data.shared_vocabulary=true"],
+    ["model.context.score=cosine", "model.encoder.kind=cnn"],
+    ["model.context.alignment=hard", "model.context.entropy=0.1", "model.context.baseline=0.5"],
+    ["model.encoder.layers=2", "model.encoder.residual=true"],
+    ["model.decoder.kind=plain"],
+    ["model.decoder.kind=plain", "model.context.kind=mean", "model.context.feed=start"],
+    [*DIRECT, "model.decoder.size=512"],
+    ["model.decoder.kind=transformer"],
+    ["model.encoder.kind=transformer", "model.decoder.kind=transformer", "model.context.kind=multi-head"],
+    [*LEARNT, "model.encoder.longest=201"],
+    [*LEARNT, "model.encoder.longest=10", "data.source.max_length=9"],
+    ["model.tie=output", "model.decoder.embedding=256"],
+    [*TIED, "data.shared_vocabulary=true"],
+    ["model.kind=language-model", "model.decoder.kind=transformer", "model.tie=output"],
+    ["model.kind=concatenated", "model.decoder.kind=plain", "model.decoder.embedding=256", "model.tie=output"],
 ]
 BAD = [
     (["model.context.score=dot"], ["model.context.score", "256", "512", "bilinear"]),
     (["model.context.score=dot", "model.decoder.kind=luong"], ["model.context.score", "256", "512", "bilinear"]),
     (["model.context.score=bilinear", "model.context.size=32"], ["model.context.size", "32", "bilinear", "null"]),
+    (
+        ["model.context.score=scaled-dot", "model.encoder.kind=cnn", "model.decoder.size=200"],
+        ["model.context.score: scaled-dot", "200", "256 (cnn)", "set model.decoder.size to 256"],
+    ),
+    (["model.context.score=cosine", "model.encoder.bidirectional=true"], ["cosine", "256 x 2 directions", "bilinear"]),
+    (["model.context.entropy=0.1"], ["model.context.entropy: 0.1", "hard", "soft", "0.01"]),
+    (["model.context.baseline=0.5"], ["model.context.baseline: 0.5", "hard", "soft", "0.9"]),
+    (["model.context.kind=mean"], ["model.context.kind: mean is not for the decoder bahdanau", "plain"]),
+    (
+        ["model.context.kind=last", "model.decoder.kind=transformer"],
+        ["model.context.kind: last is not for the decoder transformer", "multi-head", "plain"],
+    ),
+    (
+        ["model.context.kind=multi-head", "model.decoder.kind=luong"],
+        ["model.context.kind: multi-head is not for the decoder luong", "set it to attention", "transformer"],
+    ),
+    (
+        DIRECT,
+        ["model.context.bridge: direct", "512 (256 x 2 directions)", "256", "dense"],
+    ),
+    (
+        [*DIRECT, "model.context.feed=every-step"],
+        ["model.context.bridge: direct", "every-step", "start or both"],
+    ),
+    (["model.encoder.kind=transformer", "model.encoder.heads=7"], ["model.encoder.heads: 7", "256", "8", "259"]),
+    (["model.decoder.kind=transformer", "model.decoder.heads=3"], ["model.decoder.heads: 3", "256", "2", "258"]),
+    (["model.encoder.kind=cnn", "model.encoder.kernel=4"], ["model.encoder.kernel: 4", "3 or 5"]),
+    (["model.encoder.kind=cnn", "model.encoder.size=255"], ["model.encoder.size", "255", "256", "learnt"]),
+    (["model.encoder.residual=true"], ["model.encoder.residual", "one layer", "model.encoder.layers to 2"]),
+    (
+        [*LEARNT, "model.encoder.longest=200"],
+        ["model.encoder.longest: a table of 200", "201", "data.source.max_length"],
+    ),
+    (
+        [*CONCATENATED, "model.decoder.longest=401"],
+        ["model.decoder.longest: a table of 401", "402", "data.target.max_length and decoding.max_length"],
+    ),
+    (
+        ["model.encoder.kind=cnn", "model.encoder.longest=300"],
+        ["model.encoder.longest: 300", "sinusoidal", "512", "the positions to learnt"],
+    ),
+    (["model.tie=output"], ["model.tie", "256 wide", "128", "model.decoder.embedding to 256"]),
+    (TIED, ["model.tie: all", "data.shared_vocabulary to true"]),
+    (
+        [*TIED[:2], "data.shared_vocabulary=true"],
+        ["model.tie: the source's table is 128 wide and the target's 256", "model.encoder.embedding to 256"],
+    ),
+    (
+        [*TIED[:2], "data.shared_vocabulary=true", "model.encoder.kind=transformer", "model.encoder.size=128"],
+        ["model.tie: the source's table is 128 wide and the target's 256", "model.encoder.size to 256"],
+    ),
     (["training.momentum=0.9"], ["training.momentum", "0.9", "adamw", "sgd"]),
     (["training.plateau_factor=0.1"], ["training.plateau_factor", "0.1", "inverse-sqrt", "0.5"]),
     (["training.plateau_patience=5"], ["training.plateau_patience", "5", "inverse-sqrt", "2"]),
@@ -58,5 +127,50 @@ def test_what_does_not(overrides: list[str], words: list[str]) -> None:
 
 
 def test_all_combinations_are_reported_together() -> None:
-    overrides = [override for override, _ in BAD[3:6] for override in override]
-    assert len(check_config(made(overrides))) == 3
+    overrides = ["training.momentum=0.9", "training.plateau_factor=0.1", "training.plateau_patience=5"]
+    assert len(check_config(made([*overrides, "model.encoder.residual=true"]))) == 4
+
+
+TEXT = ["model={kind: language-model}", "data={train: text.txt}"]
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        [],
+        ["data.window=64"],
+        ["data.source=null"],
+        ["model.decoder={kind: transformer}", "data.window=64"],
+        ["training.metric=bits_per_character", "evaluation={metrics: [word_perplexity, loss]}"],
+    ],
+)
+def test_good_language_models(overrides: list[str]) -> None:
+    assert check_config(made([*TEXT, *overrides])) == []
+
+
+@pytest.mark.parametrize(
+    ("overrides", "sentence"),
+    [
+        ([*TEXT, "data.source={column: 0}"], "data.source: a language model reads its text alone, without a source; "),
+        ([*TEXT, "data.shared_vocabulary=true"], "data.shared_vocabulary: a language model has one side only; "),
+        ([*TEXT, "data.train=[a.txt, b.txt]"], "data.train: a language model reads one file of texts, got a.txt and "),
+        ([*TEXT, "data.dev=[a.txt, b.txt]"], "data.dev: a language model reads one file of texts, got a.txt and b.txt"),
+        ([*TEXT, "data.target.column=[0, 1]"], "data.target.column: one column is the text, got a list of 2; "),
+        ([*TEXT, "data.window=9", "data.target.max_length=50"], "data.target.max_length: 50 is the longest line, but "),
+        (
+            [*TEXT, "data.window=5000"],
+            "data.window: a window of 5000 tokens does not fit into training.batch_tokens 4096",
+        ),
+        ([*TEXT, "training.metric=bleu"], "training.metric: bleu compares answers with references, and a language "),
+        (
+            [*TEXT, "evaluation={metrics: [loss, cer]}"],
+            "evaluation.metrics: cer compares answers with references, and ",
+        ),
+        (["data.source=null"], "data.source: null is for language models, but model.kind is encoder-decoder; give it "),
+        (["data.window=64"], "data.window: 64 is for language models, but model.kind is encoder-decoder; set it to "),
+    ],
+)
+def test_what_is_for_language_models_only_and_for_others_only(overrides: list[str], sentence: str) -> None:
+    [problem] = check_config(made(overrides))
+    assert problem.startswith(sentence)
+    assert "; " in problem

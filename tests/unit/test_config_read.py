@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from antiphon.config.models import BahdanauConfig, EncoderDecoderConfig, LuongConfig
 from antiphon.config.read import read_config, recipe_text, usable_part
-from antiphon.config.schema import BahdanauConfig, LuongConfig, ModelConfig
 from antiphon.config.yamltext import parse_value, parse_yaml
 from antiphon.errors import ConfigError
 
@@ -48,7 +48,7 @@ def test_scalars_are_what_they_look_like(text: str, value: object) -> None:
 def test_defaults_fill_what_the_file_leaves_out(file: Path) -> None:
     config = read_config(file)
     assert config.data.train == "pairs.tsv"
-    assert config.model == ModelConfig()
+    assert config.model == EncoderDecoderConfig()
 
 
 def test_overrides_change_values_and_make_sections(file: Path) -> None:
@@ -64,7 +64,7 @@ def test_the_last_override_wins(file: Path) -> None:
 
 def test_a_decoder_without_kind_is_the_default_kind(file: Path) -> None:
     assert read_config(file, ["model.decoder.size=64"]).model.decoder == BahdanauConfig(size=64)
-    assert type(ModelConfig().decoder) is BahdanauConfig
+    assert type(EncoderDecoderConfig().decoder) is BahdanauConfig
     assert read_config(file, ["model.decoder.kind=luong"]).model.decoder == LuongConfig()
 
 

@@ -9,8 +9,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from antiphon.config.models import EncoderDecoderConfig, LuongConfig
 from antiphon.config.read import read_config, recipe_names
-from antiphon.config.schema import Config, DataConfig, LuongConfig, ModelConfig, TextConfig, TrainingConfig
+from antiphon.config.schema import Config, DataConfig, TextConfig, TrainingConfig
 from antiphon.config.write import config_diff, explained_yaml
 from antiphon.config.yamltext import parse_yaml
 
@@ -44,7 +45,7 @@ def test_any_learning_rate_reads_back_equal(rate: float) -> None:
 def test_every_key_stands_there_with_its_description() -> None:
     lines = explained_yaml(Config(data=DataConfig(train="a.tsv"))).split("\n")
     assert all("  # " in line for line in lines if line)
-    for section in (DataConfig, TextConfig, TrainingConfig, ModelConfig):
+    for section in (DataConfig, TextConfig, TrainingConfig, EncoderDecoderConfig):
         for name, field in section.model_fields.items():
             assert any(line.lstrip().startswith(f"{name}:") and str(field.description) in line for line in lines)
 
@@ -59,7 +60,7 @@ def test_comments_of_a_section_are_aligned() -> None:
 def test_a_difference_names_the_key_and_both_values() -> None:
     old = Config(data=DataConfig(train="a.tsv"))
     new = old.model_copy(
-        update={"training": TrainingConfig(learning_rate=0.002), "model": ModelConfig(decoder=LuongConfig())}
+        update={"training": TrainingConfig(learning_rate=0.002), "model": EncoderDecoderConfig(decoder=LuongConfig())}
     )
     assert config_diff(old, old) == []
     assert config_diff(old, new) == [

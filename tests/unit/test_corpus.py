@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from antiphon.config.schema import DataConfig, TextConfig
-from antiphon.sources import corpus, preparing
+from antiphon.sources import corpus, holdout, preparing
 from antiphon.sources.corpus import Prepared, Ragged, encode_examples, prepare
 from antiphon.sources.pairs import Example
 from antiphon.sources.ragged import RaggedWriter
@@ -111,7 +111,7 @@ def test_what_is_held_out_depends_on_the_source_only(folder: Path) -> None:
 def test_held_out_at_least_one_at_most_the_limit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_pairs(folder / "train.tsv", NUMBERS[:3])
     assert len(prepare(config(dev=None), quiet).dev) == 1
-    monkeypatch.setattr(preparing, "MOST_HELD_OUT", 7)
+    monkeypatch.setattr(holdout, "MOST_HELD_OUT", 7)
     write_pairs(folder / "train.tsv", NUMBERS)
     assert len(prepare(config(dev=None, hold_out=0.4), quiet).dev) == 7
 

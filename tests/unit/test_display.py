@@ -7,7 +7,7 @@ import re
 
 from rich.console import Console
 
-from antiphon.training.display import LiveDisplay, PlainDisplay
+from antiphon.training.display import LiveDisplay, PlainDisplay, Sample
 
 ROW = {
     "update": 120,
@@ -27,7 +27,7 @@ UPDATE = {
     "remaining": 61.0,
 }
 METRICS = ["exact_match", "token_accuracy"]
-SAMPLES = [("a b", "b a", True), ("[red]x\x1b[2J", "y", False)]
+SAMPLES = [Sample("a b", "b a", ("b a", "c")), Sample("[red]x\x1b[2J", "y", ("z",)), Sample("The ", "The end")]
 
 
 def console(terminal: bool) -> Console:
@@ -48,7 +48,7 @@ def test_plain_lines() -> None:
     assert first == "update 50/100  epoch 1  loss 1.500  4321 tokens/s  padding 4.5%  rate 1.00e-03  1:01 left"
     assert second.startswith("evaluation at update 120  epoch 1.5  train loss 0.500  dev loss 0.250  exact_match 75.00")
     assert second.endswith("★ best so far")
-    assert samples == ["    ✓ a b → b a", "    ✗ [red]x␛[2J → y"]
+    assert samples == ["    ✓ a b → b a", "    ✗ [red]x␛[2J → y", "    · The  → The end"]
 
 
 def test_the_live_table_has_one_head_and_columns_that_do_not_touch() -> None:

@@ -11,15 +11,8 @@ import torch
 from tiny_models import fill
 
 from antiphon.build import build_model
-from antiphon.config.schema import (
-    BahdanauConfig,
-    Config,
-    DataConfig,
-    DecodingConfig,
-    ModelConfig,
-    RecurrentEncoderConfig,
-    TextConfig,
-)
+from antiphon.config.models import BahdanauConfig, EncoderDecoderConfig, RecurrentEncoderConfig
+from antiphon.config.schema import Config, DataConfig, DecodingConfig, TextConfig
 from antiphon.decoding.generator import Generator
 from antiphon.errors import UserError
 from antiphon.folder import LoadedModel
@@ -35,7 +28,7 @@ def make(decoding: DecodingConfig, max_length: int = 8, end: float = 1.5) -> Gen
     """A model that has learnt nothing but answers each source in its own way; `end` makes </s> likelier."""
     config = Config(
         data=DataConfig(train="pairs.tsv", source=TextConfig(max_length=max_length)),
-        model=ModelConfig(
+        model=EncoderDecoderConfig(
             encoder=RecurrentEncoderConfig(kind="gru", embedding=8, size=8),
             decoder=BahdanauConfig(cell="gru", embedding=8, size=8),
         ),

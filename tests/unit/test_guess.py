@@ -198,3 +198,36 @@ def test_data_that_cannot_be_guessed(name: str, text: str, words: str) -> None:
     with pytest.raises(DataError) as caught:
         guess_config([name])
     assert words in str(caught.value)
+
+
+def test_names_are_learnt_line_by_line() -> None:
+    Path("names.txt").write_text("".join(f"{spelling(n)}\n" for n in range(400)))
+    guess = guessed("names.txt")
+    config = guess.config
+    assert (config.model.kind, config.data.source, config.data.window) == ("language-model", None, None)
+    assert (config.data.target.tokens, config.data.target.column) == ("characters", 0)
+    assert (config.training.metric, config.decoding.beam) == ("loss", 1)
+    assert config.evaluation.metrics == ["perplexity", "bits_per_character"]
+    assert guess.reasons[0] == (
+        "plain text in one column: a language model; for pairs put source TAB target on each line"
+    )
+    assert any("of the texts are held out" in reason for reason in guess.reasons)
+
+
+def test_running_text_is_a_stream_of_characters_or_if_long_of_sub_words() -> None:
+    Path("train.txt").write_text("".join(f"{sentence(n)}{',' * (n % 3 + 1)}\n\n" for n in range(300)))
+    Path("dev.txt").write_text("some, text\n")
+    config = guessed("train.txt").config
+    assert (config.model.kind, config.data.target.tokens, config.data.window) == ("language-model", "characters", 128)
+    assert config.data.dev == "dev.txt"
+    Path("long.txt").write_text("".join(f"{sentence(n)} {sentence(n + 1)}\n" for n in range(70_000)))
+    config = guessed("long.txt").config
+    assert (config.data.target.tokens, config.data.window) == ("bpe", 128)
+
+
+def test_what_looks_like_columns_is_no_plain_text() -> None:
+    Path("pairs.txt").write_text("".join(f"{spelling(n)}\t{sentence(n)}\n" for n in range(50)))
+    assert guessed("pairs.txt").config.model.kind == "encoder-decoder"
+    Path("table.txt").write_text("a,b\nc,d\n")
+    with pytest.raises(DataError, match=r"rename it to \.csv"):
+        guess_config(["table.txt"])

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from antiphon.attention.alignment import Aligned, Alignment, Drawn
 from antiphon.attention.scores import Score
 from antiphon.sequence import Memory
 
@@ -25,19 +26,37 @@ class SourceSide:
     def select(self, sentences: Tensor) -> SourceSide:
         return SourceSide(self.keys[sentences], self.values[sentences], self.mask[sentences])
 
+    def of_hypotheses(self, rows: Tensor, before: int) -> SourceSide:
+        """What the sentences of rows [B', k] share, when there were so many hypotheses before.
+
+        While every sentence stays nothing is copied: sentences only ever leave, in order.
+        """
+        sentences = rows[:, 0] // (before // self.mask.size(0))
+        return self if sentences.numel() == self.mask.size(0) else self.select(sentences)
+
 
 @dataclass(frozen=True)
 class Attended:
-    """The context [R, T, H] and the weights it was made with [R, T, S]."""
+    """The context [R, T, H] and the weights it was made with [R, T, S]; where they were drawn, also how [R, T]."""
 
     context: Tensor
     weights: Tensor
+    drawn: Drawn | None = None
+
+    @classmethod
+    def joined(cls, looks: list[Attended]) -> Attended:
+        """The looks of some steps, then those of the next."""
+        return cls(
+            context=torch.cat([look.context for look in looks], dim=1),
+            weights=torch.cat([look.weights for look in looks], dim=1),
+            drawn=Drawn.joined([look.drawn for look in looks]),
+        )
 
 
 class AttentionContext(nn.Module):
     """c_i = Σ_j α_ij h_j with α = alignment(score(s, h))"""
 
-    def __init__(self, *, score: Score, alignment: nn.Module, size: int) -> None:
+    def __init__(self, *, score: Score, alignment: Alignment, size: int) -> None:
         super().__init__()
         self.score = score
         self.alignment = alignment
@@ -51,6 +70,7 @@ class AttentionContext(nn.Module):
         R, T, D = query.shape
         B = source.mask.size(0)
         scores = self.score(query.reshape(B, (R // B) * T, D), source.keys)
-        weights = self.alignment(scores, source.mask)  # [B, R/B * T, S]
-        context = torch.bmm(weights, source.values)
-        return Attended(context.reshape(R, T, -1), weights.reshape(R, T, -1))
+        aligned: Aligned = self.alignment(scores, source.mask)  # [B, R/B * T, S]
+        context = torch.bmm(aligned.weights, source.values)
+        drawn = None if aligned.drawn is None else aligned.drawn.reshape(R, T)
+        return Attended(context.reshape(R, T, -1), aligned.weights.reshape(R, T, -1), drawn)

@@ -15,11 +15,16 @@ if TYPE_CHECKING:
 
 __all__ = ["evaluate"]
 
+FINE = ("loss", "bits_per_character")  # small numbers, of which the third digit matters
+
 
 def evaluate(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run or model folder.")],
     pairs: Annotated[
-        list[str], typer.Argument(metavar="PAIRS", help="A file of pairs, or a source and a target file.")
+        list[str],
+        typer.Argument(
+            metavar="PAIRS", help="A file of pairs, or a source and a target file; for a language model a text file."
+        ),
     ],
     beam: Annotated[
         int | None,
@@ -37,14 +42,16 @@ def evaluate(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
-    """Metrics on pairs, with 95 % bootstrap intervals."""
+    """Metrics on pairs or texts, with 95 % bootstrap intervals."""
     from antiphon import api
 
     files, wanted = pair_files(pairs), known_metrics(metrics)
     generator = api.load(run)
     result = api.evaluate(generator, files, beam=beam, batch_size=batch_size, metrics=wanted)
     say_dropped(result.dropped)
-    if result.flagged:
+    if result.flagged and generator.config.data.source is None:
+        say(f"{result.flagged} texts have symbols the model does not know (<unk>); `antiphon score` names them")
+    elif result.flagged:
         say(f"{result.flagged} answers are flagged; `antiphon generate --json` shows why")
     if as_json:
         put_object(result)
@@ -56,10 +63,12 @@ def put_table(result: Evaluation) -> None:
     """Name, value and interval of each metric."""
     width = max(len(name) for name in result.values)
     for name, estimate in result.values.items():
-        put_line(f"{name:<{width}}  {estimate.value:8.2f}  [{estimate.low:.2f}, {estimate.high:.2f}]")
+        digits = 3 if name in FINE else 2
+        interval = f"[{estimate.low:.{digits}f}, {estimate.high:.{digits}f}]"
+        put_line(f"{name:<{width}}  {estimate.value:8.{digits}f}  {interval}")
     for name, signature in result.signatures.items():
         say(f"{name}: {signature}")
-    say(f"{result.examples} examples in {result.seconds:.1f} s; in brackets: 95 % of 1,000 bootstrap samples")
+    say(f"{result.examples} {result.unit} in {result.seconds:.1f} s; in brackets: 95 % of 1,000 bootstrap samples")
 
 
 def put_object(result: Evaluation) -> None:
@@ -71,6 +80,7 @@ def put_object(result: Evaluation) -> None:
         },
         "signatures": result.signatures,
         "examples": result.examples,
+        "unit": result.unit,
         "seconds": result.seconds,
         "flagged": result.flagged,
         "dropped": result.dropped,

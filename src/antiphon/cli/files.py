@@ -11,7 +11,8 @@ __all__ = ["METRICS", "known_metrics", "pair_files", "say_dropped", "say_places"
 
 # Those of the configuration, written out because help must not load it; a test binds the two.
 METRICS = (
-    "loss", "perplexity", "exact_match", "token_accuracy", "cer", "wer", "per", "bleu", "chrf", "ter", "rouge_l",
+    "loss", "perplexity", "word_perplexity", "bits_per_character", "exact_match", "token_accuracy", "cer", "wer", "per",
+    "bleu", "chrf", "ter", "rouge_l",
 )  # fmt: skip
 
 

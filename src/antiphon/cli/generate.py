@@ -10,7 +10,7 @@ import typer
 
 from antiphon.cli.flags import Flags
 from antiphon.cli.lines import in_batches, input_lines
-from antiphon.cli.output import put_json, put_line
+from antiphon.cli.output import put_json, put_line, put_text
 
 if TYPE_CHECKING:
     from antiphon.decoding.generation import Generation
@@ -48,35 +48,66 @@ def generate(
         ),
     ] = None,
     prefix: Annotated[str, typer.Option(help="What every answer has to begin with.")] = "",
+    sample: Annotated[bool, typer.Option("--sample", help="Draw the tokens instead of searching the best.")] = False,
+    temperature: Annotated[
+        float | None, typer.Option(help="With --sample: below 1 likelier tokens, above 1 stranger ones. Default: 1.")
+    ] = None,
+    top_k: Annotated[int | None, typer.Option(min=1, help="With --sample: only of the likeliest so many.")] = None,
+    top_p: Annotated[
+        float | None, typer.Option(help="With --sample: only of the fewest tokens that make this probability.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="With --sample: another seed, other answers. Default: 1.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
     weights: Annotated[bool, typer.Option("--weights", help="With --json: the attention weights as well.")] = False,
 ) -> None:
-    """A line in, a line out, in the same order."""
+    """A line in, a line out, in the same order.
+
+    A language model goes on where each line ends. One that learnt a stream writes several lines, with an empty line
+    between two answers; --json keeps each answer on one line.
+    """
     from antiphon import api
     from antiphon.errors import UserError
 
-    if beam is not None and n_best > beam:
-        raise UserError(f"--n-best: {n_best} answers need a beam of at least {n_best}, got --beam {beam}")
+    drawing = {"--temperature": temperature, "--top-k": top_k, "--top-p": top_p, "--seed": seed}
+    if problems := contradictions(beam, n_best, sample, [name for name, value in drawing.items() if value is not None]):
+        raise UserError(problems)
     if weights and not as_json:
         raise UserError("--weights: only JSON can hold them; add --json")
     generator = api.load(run)
     size = 1 if file in (None, "-") and sys.stdin.isatty() else batch_size or generator.config.decoding.batch_size
-    seen = Flags()
+    stream, seen = generator.config.data.window is not None, Flags()
     for batch in in_batches(input_lines(file), size if size == 1 else AHEAD * size):
         for answer in generator.generate(
-            batch, beam=beam, n_best=n_best, max_length=max_length, length_penalty=length_penalty,
-            batch_size=size, prefix=prefix, weights=weights,
+            batch, beam=beam, n_best=n_best, max_length=max_length, length_penalty=length_penalty, batch_size=size,
+            prefix=prefix, sample=sample, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed,
+            first=seen.lines, weights=weights,
         ):  # fmt: skip
             seen.add(answer.flags, listed=not as_json)
-            put_answer(answer, seen.lines, n_best, as_json)
+            put_answer(answer, seen.lines, n_best, as_json, stream=stream)
         sys.stdout.flush()
     seen.close()
 
 
-def put_answer(answer: Generation, number: int, n_best: int, as_json: bool) -> None:
-    """One answer as text, as a list of the n best, or as JSON."""
+def contradictions(beam: int | None, n_best: int, sample: bool, drawing: list[str]) -> list[str]:
+    """Options that speak against one another; `drawing` are those that are for sampling only."""
+    if not sample:
+        found = [f"{name}: only for sampling; add --sample, or leave it out" for name in drawing]
+        if beam is not None and n_best > beam:
+            found.append(f"--n-best: {n_best} answers need a beam of at least {n_best}, got --beam {beam}")
+        return found
+    if beam is not None:
+        return [f"--beam: a beam of {beam} looks for the likeliest answer, --sample draws one; leave one of them out"]
+    return []
+
+
+def put_answer(answer: Generation, number: int, n_best: int, as_json: bool, *, stream: bool) -> None:
+    """One answer as text, as a list of the n best, or as JSON; the text of a stream has lines."""
     if as_json:
         put_json(as_dict(answer))
+    elif n_best == 1 and stream:
+        put_text(answer.text, first=number == 1)
     elif n_best == 1:
         put_line(answer.text)
     else:

@@ -25,6 +25,7 @@ from antiphon.cli.evaluate import evaluate
 from antiphon.cli.explain import explain
 from antiphon.cli.generate import generate
 from antiphon.cli.init import init
+from antiphon.cli.map import map_
 from antiphon.cli.output import say
 from antiphon.cli.recipes import recipes
 from antiphon.cli.score import score
@@ -79,8 +80,8 @@ def antiphon(
     """Learns to turn one sequence into another: from a file of pairs to a model you can use."""
 
 
-for command in (init, check, train, generate, score, evaluate, explain, recipes, demo):
-    app.command()(command)
+for command in (init, check, train, generate, score, evaluate, explain, map_, recipes, demo):
+    app.command(command.__name__.rstrip("_"))(command)
 
 
 def run(arguments: list[str] | None = None) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 
 from antiphon.visible import visible
 
-__all__ = ["one_line", "program", "put_json", "put_line", "say"]
+__all__ = ["one_line", "program", "put_json", "put_line", "put_text", "say"]
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")  # C0, DEL and C1: every escape sequence begins with one
 
@@ -27,6 +27,12 @@ def put_line(*fields: str) -> None:
     """One line of data, fields separated by tabs; on a terminal control characters are made visible."""
     shown = [one_line(field) for field in fields]
     sys.stdout.write("\t".join(visible(field, keep=" \t") if sys.stdout.isatty() else field for field in shown) + "\n")
+
+
+def put_text(text: str, *, first: bool) -> None:
+    """A text of several lines; an empty line parts it from the one before."""
+    shown = visible(text, keep=" \t\n") if sys.stdout.isatty() else text
+    sys.stdout.write(f"{'' if first else chr(10)}{shown}\n")
 
 
 def put_json(value: dict[str, Any]) -> None:

@@ -24,16 +24,20 @@ CHUNK = 1024  # pairs held in memory at a time
 def score(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run or model folder.")],
     pairs: Annotated[
-        list[str], typer.Argument(metavar="PAIRS", help="A file of pairs, or a source and a target file.")
+        list[str],
+        typer.Argument(
+            metavar="PAIRS", help="A file of pairs, or a source and a target file; for a language model a text file."
+        ),
     ],
     batch_size: Annotated[
         int | None, typer.Option(min=1, help="Pairs scored together. Default: the model's decoding.batch_size.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, with the tokens.")] = False,
 ) -> None:
-    """How likely each answer is: log p(target | source).
+    """How likely answers are: log p(target | source), or log p(text).
 
-    A line for each pair, separated by tabs: log probability, source, target, log probability of each token.
+    A line for each pair, separated by tabs: log probability, source, target, log probability of each token. A language
+    model has no sources: log probability, text, log probability of each token.
     """
     from antiphon import api
     from antiphon.sources.pairs import Dropped, read_pairs
@@ -41,27 +45,28 @@ def score(
 
     files, dropped, seen = pair_files(pairs), Dropped(), Flags()
     generator = api.load(run)
+    text = generator.config.data.source is None
     rows = read_pairs(files, generator.config.data, dropped)
     while chunk := [(pair.source, pair.target) for pair in islice(rows, CHUNK)]:
         for scored in generator.score(chunk, batch_size=batch_size):
             seen.add(scored.flags, listed=not as_json)
-            put_scored(scored, as_json)
+            put_scored(scored, as_json, text=text)
         sys.stdout.flush()
     seen.close()
     say_dropped(dropped.facts())
     if not seen.lines:
-        raise nothing_usable(files, dropped)
+        raise nothing_usable(files, generator.config.data, dropped)
 
 
-def put_scored(scored: Scored, as_json: bool) -> None:
-    """One pair and its log probabilities."""
+def put_scored(scored: Scored, as_json: bool, *, text: bool) -> None:
+    """One pair, or one text, and its log probabilities."""
+    said = {"text": scored.target} if text else {"source": scored.source, "target": scored.target}
     if not as_json:
         numbers = " ".join(f"{value:.4f}" for value in scored.log_probs)
-        put_line(f"{scored.log_prob:.4f}", scored.source, scored.target, numbers)
+        put_line(f"{scored.log_prob:.4f}", *said.values(), numbers)
         return
     found = {
-        "source": scored.source,
-        "target": scored.target,
+        **said,
         "log_prob": scored.log_prob,
         "tokens": scored.tokens,
         "log_probs": scored.log_probs,

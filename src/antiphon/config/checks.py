@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
+from antiphon.config.combinations import model_problems
+from antiphon.config.learning import learning_problems
 from antiphon.config.schema import Config, DataConfig, TrainingConfig
+from antiphon.config.texts import text_problems
+from antiphon.config.yamltext import write_value
 
 __all__ = ["check_config", "data_problems"]
 
 
 def check_config(config: Config) -> list[str]:
     """A sentence for each combination that cannot work or would be ignored."""
-    return [*attention_problems(config), *training_problems(config.training), *data_problems(config.data)]
-
-
-def attention_problems(config: Config) -> list[str]:
-    """The score has to fit the states it compares."""
-    context, encoder, decoder = config.model.context, config.model.encoder, config.model.decoder
-    problems = []
-    directions = 2 if encoder.bidirectional else 1
-    key = encoder.size * directions
-    if context.score == "dot" and decoder.size != key:
-        made = f"{encoder.size} x {directions} directions" if directions == 2 else "one direction"
-        problems.append(
-            f"model.context.score: dot needs states of one size, but the decoder's is {decoder.size} and the encoder's "
-            f"{key} ({made}); set model.decoder.size to {key}, or the score to bilinear"
-        )
-    if context.size is not None and context.score != "additive":
-        problems.append(
-            f"model.context.size: {context.size} is the inner size of the additive score, but the score is "
-            f"{context.score}; set it to null, or the score to additive"
-        )
-    return problems
+    return [
+        *model_problems(config),
+        *training_problems(config.training),
+        *learning_problems(config),
+        *text_problems(config),
+        *data_problems(config.data),
+    ]
 
 
 def training_problems(training: TrainingConfig) -> list[str]:
@@ -55,19 +45,20 @@ def training_problems(training: TrainingConfig) -> list[str]:
 def data_problems(data: DataConfig) -> list[str]:
     """What the two sides and the files must agree on; also asked where a configuration made in Python is used."""
     problems = []
-    if isinstance(data.source.column, list):
+    source = data.source
+    if source and isinstance(source.column, list):
         problems.append(
-            f"data.source.column: one column is the source, got a list of {len(data.source.column)}; "
+            f"data.source.column: one column is the source, got a list of {len(source.column)}; "
             "give one number or name (only the target may have several)"
         )
-    for key in ("tokens", "vocabulary", "min_count"):
-        left, right = getattr(data.source, key), getattr(data.target, key)
-        if data.shared_vocabulary and left != right:
+    for key in ("tokens", "vocabulary", "min_count", "tokenizer"):
+        left, right = getattr(source, key, None), getattr(data.target, key)
+        if source and data.shared_vocabulary and left != right:
             problems.append(
-                f"data.shared_vocabulary: one vocabulary cannot have data.source.{key} {left} and data.target.{key} "
-                f"{right}; make them equal, or set data.shared_vocabulary to false"
+                f"data.shared_vocabulary: one vocabulary cannot have data.source.{key} {write_value(left)} and "
+                f"data.target.{key} {write_value(right)}; make them equal, or set data.shared_vocabulary to false"
             )
-    columns = [data.source.column] if not isinstance(data.source.column, list) else []
+    columns = [source.column] if source and not isinstance(source.column, list) else []
     columns += data.target.column if isinstance(data.target.column, list) else [data.target.column]
     for column in columns:
         if isinstance(column, int) and column < 0:

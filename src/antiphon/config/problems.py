@@ -214,17 +214,19 @@ def shown(value: Any) -> str:  # noqa: ANN401
 
 
 def choices_of(parent: Node) -> dict[str, tuple[str, list[str]]]:
-    """Keys of a section that are a choice between kinds: key -> (name of the choosing key, the kinds)."""
+    """Keys of a section that are a choice between kinds: key -> (name of the choosing key, the kinds, usual first)."""
     found = {}
     for key, child in parent.get("properties", {}).items():
         if "discriminator" in child:
-            found[key] = (child["discriminator"]["propertyName"], list(child["discriminator"]["mapping"]))
+            name = child["discriminator"]["propertyName"]
+            tags = [resolve(member)["properties"][name] for member in child["oneOf"]]
+            found[key] = (name, [kind for tag in tags for kind in tag.get("enum") or [tag["const"]]])
     return found
 
 
 def fill_kinds(data: Any, node: Node | None = None) -> Any:  # noqa: ANN401
     """Write the default kind where a section chooses between kinds and none is given (in place)."""
-    node = resolve(node or schema())
+    node = chosen(node or schema(), data)
     if isinstance(data, dict):
         for key, (name, kinds) in choices_of(node).items():
             if isinstance(data.get(key), dict):
@@ -236,7 +238,7 @@ def fill_kinds(data: Any, node: Node | None = None) -> Any:  # noqa: ANN401
 
 def mend_kinds(data: Any, node: Node | None = None, place: Place = ()) -> tuple[Any, list[str]]:  # noqa: ANN401
     """Replace kinds that do not exist by the likeliest one, so that the rest of the section is looked at as well."""
-    node, problems = resolve(node or schema()), []
+    node, problems = chosen(node or schema(), data), []
     for key, (name, kinds) in choices_of(node).items():
         section = data.get(key) if isinstance(data, dict) else None
         if isinstance(section, dict) and section.get(name) not in kinds:
@@ -249,3 +251,12 @@ def mend_kinds(data: Any, node: Node | None = None, place: Place = ()) -> tuple[
         if isinstance(data, dict) and isinstance(data.get(key), dict):
             problems += mend_kinds(data[key], child, (*place, key))[1]
     return data, problems
+
+
+def chosen(node: Node, data: Any) -> Node:  # noqa: ANN401 (whatever stood in the file)
+    """The node itself; of a section that chooses between kinds, the node of the kind that stands in the data."""
+    node = resolve(node)
+    if "discriminator" not in node or not isinstance(data, dict):
+        return node
+    reference = node["discriminator"]["mapping"].get(data.get(node["discriminator"]["propertyName"]))
+    return resolve({"$ref": reference}) if reference else node

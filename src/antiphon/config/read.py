@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from antiphon.config.checks import check_config
 from antiphon.config.problems import fill_kinds, nearest, value_problems
-from antiphon.config.schema import Config, DataConfig
+from antiphon.config.schema import Config
 from antiphon.config.yamltext import parse_override, parse_yaml
 from antiphon.errors import ConfigError
 
@@ -37,8 +37,11 @@ def usable_part(name: str | Path, overrides: Sequence[str] = ()) -> Config | Non
     data, _ = read_values(name, overrides)
     if not isinstance(data, dict):
         return None
+    model = data.get("model")
+    kind = model.get("kind") if isinstance(model, dict) else None
+    text = {"model": {"kind": kind}} if kind == "language-model" else {}  # it has other defaults
     try:
-        return Config(data=DataConfig.model_validate(data.get("data")))
+        return Config.model_validate({"data": data.get("data"), **text})
     except ValidationError:
         return None
 

@@ -5,41 +5,41 @@ The descriptions are the comments that `antiphon init` writes beside each key.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field, model_validator
+
+from antiphon.config.models import EncoderDecoderConfig, ModelConfig
+from antiphon.config.section import Natural, Positive, Section, Share
 
 __all__ = [
-    "AttentionConfig",
-    "BahdanauConfig",
     "Config",
     "DataConfig",
-    "DecoderConfig",
     "DecodingConfig",
     "EvaluationConfig",
-    "LuongConfig",
     "Metric",
-    "ModelConfig",
-    "RecurrentEncoderConfig",
+    "NoiseConfig",
     "TextConfig",
     "TrainingConfig",
 ]
 
 Column = int | str
 Files = str | Annotated[list[str], Field(min_length=2, max_length=2)]
-Positive = Annotated[int, Field(gt=0)]
-Natural = Annotated[int, Field(ge=0)]
-Share = Annotated[float, Field(ge=0.0, lt=1.0)]
-Cell = Literal["rnn", "gru", "lstm"]
 Metric = Literal[
-    "loss", "perplexity", "exact_match", "token_accuracy", "cer", "wer", "per", "bleu", "chrf", "ter", "rouge_l"
+    "loss",
+    "perplexity",
+    "word_perplexity",
+    "bits_per_character",
+    "exact_match",
+    "token_accuracy",
+    "cer",
+    "wer",
+    "per",
+    "bleu",
+    "chrf",
+    "ter",
+    "rouge_l",
 ]
-
-
-class Section(BaseModel):
-    """A part of the configuration: unknown keys and wrong types are errors."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class TextConfig(Section):
@@ -55,75 +55,40 @@ class TextConfig(Section):
     vocabulary: Positive = Field(8000, description="at most so many different tokens; bpe and unigram learn so many")
     min_count: Positive = Field(1, description="a character or word seen fewer times than this is unknown")
     max_length: Positive = Field(200, description="longer examples (in tokens) are left out and counted")
+    tokenizer: str | None = Field(None, description="a run whose tokenizer is used; null: learnt from train")
 
 
 class DataConfig(Section):
     """The examples."""
 
-    train: Files = Field(description="TSV, CSV or JSONL (also .gz); [source file, target file]; or @NAME/SPLIT")
+    train: Files = Field(
+        description="TSV, CSV or JSONL (also .gz); [source file, target file]; @NAME/SPLIT; language models: plain text"
+    )
     dev: Files | None = Field(None, description="examples to choose the best weights by; null: hold some out of train")
     hold_out: Annotated[float, Field(gt=0.0, lt=0.5)] = Field(
         0.05, description="the share of train that is held out as dev when dev is null"
     )
     header: bool | None = Field(None, description="first line names the columns; null: only if a column is a name")
-    source: TextConfig = Field(default_factory=lambda: TextConfig(column=0), description="what goes in")
+    source: TextConfig | None = Field(
+        default_factory=lambda: TextConfig(column=0), description="what goes in; null for language models"
+    )
     target: TextConfig = Field(default_factory=lambda: TextConfig(column=1), description="what comes out")
     shared_vocabulary: bool = Field(False, description="one vocabulary, learnt from both sides")
+    window: Positive | None = Field(
+        None,
+        description="language models: the text is one stream of windows of so many tokens, in which line ends are "
+        "tokens; a recurrent network carries its state on, a transformer sees each window on its own; null: lines",
+    )
 
 
-class RecurrentEncoderConfig(Section):
-    """A recurrent network that reads the source."""
+class NoiseConfig(Section):
+    """Pretext tasks: the source is spoilt anew in every epoch, the target is not."""
 
-    kind: Cell = Field("lstm", description="rnn | gru | lstm")
-    embedding: Positive = Field(128, description="size of a token's vector")
-    size: Positive = Field(256, description="size of a state, in each direction")
-    layers: Positive = Field(1, description="networks stacked on one another")
-    bidirectional: bool = Field(True, description="read in both directions and concatenate")
-    dropout: Share = Field(0.2, description="share of values set to 0 in training, on embeddings and between layers")
-
-
-class AttentionConfig(Section):
-    """A new context for every step, weighed over all encoder states."""
-
-    kind: Literal["attention"] = Field("attention", description="attention: c_i = sum_j a_ij h_j")
-    score: Literal["dot", "bilinear", "additive"] = Field("additive", description="dot | bilinear | additive")
-    alignment: Literal["soft"] = Field("soft", description="soft: weights are the softmax of the scores")
-    size: Positive | None = Field(None, description="inner size of the additive score; null: the decoder's size")
-
-
-class BahdanauConfig(Section):
-    """Look first with s_{i-1}, then step with the context."""
-
-    kind: Literal["bahdanau"] = Field("bahdanau", description="bahdanau: look with s_(i-1), then step")
-    cell: Cell = Field("lstm", description="rnn | gru | lstm")
-    embedding: Positive = Field(128, description="size of a token's vector")
-    size: Positive = Field(256, description="size of a state")
-    layers: Positive = Field(1, description="networks stacked on one another")
-    dropout: Share = Field(0.2, description="share of values set to 0 in training, on embeddings, layers and output")
-
-
-class LuongConfig(Section):
-    """Step first, then look with s_i."""
-
-    kind: Literal["luong"] = Field("luong", description="luong: step, then look with s_i")
-    cell: Cell = Field("lstm", description="rnn | gru | lstm")
-    embedding: Positive = Field(128, description="size of a token's vector")
-    size: Positive = Field(256, description="size of a state")
-    layers: Positive = Field(1, description="networks stacked on one another")
-    dropout: Share = Field(0.2, description="share of values set to 0 in training, on embeddings, layers and output")
-    input_feeding: bool = Field(False, description="the last attended state enters the next step")
-
-
-DecoderConfig = Annotated[BahdanauConfig | LuongConfig, Field(discriminator="kind")]
-
-
-class ModelConfig(Section):
-    """The network."""
-
-    kind: Literal["encoder-decoder"] = Field("encoder-decoder", description="encoder-decoder")
-    encoder: RecurrentEncoderConfig = Field(default_factory=RecurrentEncoderConfig, description="reads the source")
-    context: AttentionConfig = Field(default_factory=AttentionConfig, description="what the decoder is told of it")
-    decoder: DecoderConfig = Field(default_factory=BahdanauConfig, description="writes the target: bahdanau | luong")
+    mask: Share = Field(0.0, description="share of source tokens that are hidden (<unk>)")
+    delete: Share = Field(0.0, description="share of source tokens that are left out")
+    infill: Share = Field(0.0, description="share of source tokens hidden in spans, each span one <unk>")
+    span: Annotated[float, Field(gt=0.0)] = Field(3.0, description="infill only: mean length of a span (Poisson)")
+    permute: bool = Field(False, description="put the sentences of a source (up to . ! or ?) in any order")
 
 
 class TrainingConfig(Section):
@@ -157,6 +122,12 @@ class TrainingConfig(Section):
     keep: Positive = Field(2, description="checkpoints to keep beside the best")
     average: Positive = Field(1, description="average the weights of the last so many evaluations, if that is better")
     bad_updates: Positive = Field(5, description="stop after so many updates in a row whose loss is not a number")
+    noise: NoiseConfig = Field(default_factory=NoiseConfig, description="pretext tasks: what is done to the source")
+    sampling: Share = Field(0.0, description="scheduled sampling: highest share of inputs that are the model's words")
+    sampling_schedule: Literal["linear", "exponential", "inverse-sigmoid"] = Field(
+        "linear", description="how that share climbs from 0: linear | exponential | inverse-sigmoid"
+    )
+    sampling_updates: Positive | None = Field(None, description="updates until it is reached; null: all of them")
     seed: Natural = Field(1, description="the same seed gives the same weights")
     threads: Positive | None = Field(None, description="CPU threads; null: what torch chooses, one for each core")
 
@@ -177,7 +148,8 @@ class EvaluationConfig(Section):
 
     metrics: Annotated[list[Metric], Field(min_length=1)] = Field(
         default=["exact_match", "token_accuracy", "cer"],
-        description="any of loss, perplexity, exact_match, token_accuracy, cer, wer, per, bleu, chrf, ter, rouge_l",
+        description="any of loss, perplexity, word_perplexity, bits_per_character, exact_match, token_accuracy, "
+        "cer, wer, per, bleu, chrf, ter, rouge_l",
     )
 
 
@@ -185,7 +157,25 @@ class Config(Section):
     """A whole run."""
 
     data: DataConfig = Field(description="the examples")
-    model: ModelConfig = Field(default_factory=ModelConfig, description="the network")
+    model: ModelConfig = Field(default_factory=EncoderDecoderConfig, description="the network")
     training: TrainingConfig = Field(default_factory=TrainingConfig, description="how the weights are learnt")
     decoding: DecodingConfig = Field(default_factory=DecodingConfig, description="how an answer is searched for")
     evaluation: EvaluationConfig = Field(default_factory=EvaluationConfig, description="what is measured")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _plain_text(cls, values: Any) -> Any:  # noqa: ANN401 (whatever stood in the file)
+        """A language model has no source, and gives no answers; where nothing is said, its text is the first column."""
+        model = values.get("model") if isinstance(values, dict) else None
+        kind = model.get("kind") if isinstance(model, dict) else getattr(model, "kind", None)
+        if kind != "language-model":
+            return values
+        data, evaluation = values.get("data"), values.get("evaluation", {})
+        if isinstance(data, dict):
+            target = data.get("target", {})
+            if isinstance(target, dict) and "column" not in target:
+                target = {**target, "column": 0}
+            data = {"source": None, **data, "target": target}
+        if isinstance(evaluation, dict):
+            evaluation = {"metrics": ["perplexity", "bits_per_character"], **evaluation}
+        return {**values, "data": data, "evaluation": evaluation}

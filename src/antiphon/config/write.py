@@ -27,8 +27,8 @@ def explained_yaml(config: Config) -> str:
 def rows_of(section: BaseModel, indent: str) -> list[tuple[str, str]]:
     """`key: value` and its description, for every key of a section and the sections inside it."""
     rows = []
-    for name, field in type(section).model_fields.items():
-        value = getattr(section, name)
+    for attribute, field in type(section).model_fields.items():
+        name, value = field.alias or attribute, getattr(section, attribute)
         if isinstance(value, BaseModel):
             rows += [(f"{indent}{name}:", field.description or ""), *rows_of(value, indent + "  ")]
         else:
@@ -50,7 +50,7 @@ def config_diff(old: Config, new: Config) -> list[str]:
 
 def _written(config: Config) -> dict[str, str]:
     """Dotted path -> value as it is written."""
-    return {key: write_value(value) for key, value in flat(config.model_dump()).items()}
+    return {key: write_value(value) for key, value in flat(config.model_dump(by_alias=True)).items()}
 
 
 def flat(values: dict[str, Any], path: str = "") -> dict[str, Any]:

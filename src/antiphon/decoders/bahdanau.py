@@ -6,7 +6,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from antiphon.attention.context import AttentionContext
+from antiphon.attention.context import Attended, AttentionContext
 from antiphon.decoders.bridge import Bridge
 from antiphon.decoders.stack import RecurrentStack
 from antiphon.decoders.state import Decoder, RecurrentState, Step
@@ -16,7 +16,7 @@ from antiphon.sequence import Memory
 __all__ = ["BahdanauDecoder"]
 
 
-class BahdanauDecoder(Decoder):
+class BahdanauDecoder(Decoder[RecurrentState]):
     """c_i = Σ_j α_ij h_j with α from s_{i-1};  s_i = g(s_{i-1}, [y_{i-1}; c_i]);  o_i = tanh(W [s_i; c_i; y_{i-1}])"""
 
     def __init__(
@@ -33,30 +33,30 @@ class BahdanauDecoder(Decoder):
         self.stack = stack
         self.context = context
         self.bridge = bridge
-        V, E = embedding.table.weight.shape
-        self.combine = nn.Linear(stack.size + context.size + E, stack.size)
+        self.combine = nn.Linear(stack.size + context.size + embedding.size, stack.size)
         self.dropout = nn.Dropout(dropout)
-        self.output = nn.Linear(stack.size, V)
+        self.output = nn.Linear(stack.size, embedding.tokens)
 
     def start(self, memory: Memory) -> RecurrentState:
-        layers = self.bridge(memory)
+        layers = self.bridge(memory.final)
         return RecurrentState(
             layers, attended=layers[0].new_empty(layers[0].size(0), 0), source=self.context.prepare(memory)
         )
 
-    def forward(self, tokens: Tensor, state: RecurrentState) -> Step:
+    def forward(self, tokens: Tensor, state: RecurrentState) -> Step[RecurrentState]:
         words = self.embedding(tokens)  # [R, T, E]
-        layers, tops, contexts, weights = state.layers, [], [], []
+        layers, tops, looks = state.layers, [], []
         for word in words.unbind(dim=1):
             look = self.context(layers[0][:, -1:], state.source)  # the query is the top state s_{i-1}
-            contexts.append(look.context)
-            weights.append(look.weights)
+            looks.append(look)
             top, layers = self.stack.step(torch.cat([word, look.context.squeeze(1)], dim=-1), layers)
             tops.append(top)
-        seen = torch.cat([torch.stack(tops, dim=1), torch.cat(contexts, dim=1), words], dim=-1)
+        looked = Attended.joined(looks)
+        seen = torch.cat([torch.stack(tops, dim=1), looked.context, words], dim=-1)
         outputs = torch.tanh(self.combine(seen))  # [R, T, H]
         return Step(
             logits=self.output(self.dropout(outputs)),
             state=RecurrentState(layers, state.attended, state.source),
-            weights=torch.cat(weights, dim=1),
+            weights=looked.weights,
+            drawn=looked.drawn,
         )

@@ -6,10 +6,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.utils.rnn import pack_padded_sequence
 
-from antiphon.encoders.rnn import NETWORKS, Kind, initialise_recurrent
+from antiphon.encoders.rnn import Kind, initialise_recurrent, network
 
 __all__ = ["RecurrentStack"]
+
+CELLS = {"gru": torch.gru_cell, "rnn": torch.rnn_tanh_cell, "rnn-relu": torch.rnn_relu_cell}
 
 
 class RecurrentStack(nn.Module):
@@ -22,7 +25,7 @@ class RecurrentStack(nn.Module):
     def __init__(self, *, cell: Kind, inputs: int, size: int, layers: int, dropout: float) -> None:
         super().__init__()
         between = dropout if layers > 1 else 0.0
-        self.network = NETWORKS[cell](inputs, size, num_layers=layers, batch_first=True, dropout=between)
+        self.network = network(cell, inputs, size, layers=layers, dropout=between)
         self.cell = cell
         self.size = size
         self.layers = layers
@@ -40,6 +43,18 @@ class RecurrentStack(nn.Module):
         ends = last if self.cell == "lstm" else (last,)
         return outputs, tuple(part.transpose(0, 1) for part in ends)
 
+    def run_to_end(self, inputs: Tensor, lengths: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """Rows of unequal length [R, T, D] → the state after the last real step of each."""
+        first = tuple(part.transpose(0, 1).contiguous() for part in state)
+        packed = pack_padded_sequence(inputs, lengths.cpu(), batch_first=True, enforce_sorted=False)
+        _, last = self.network(packed, first if self.cell == "lstm" else first[0])
+        return tuple(part.transpose(0, 1) for part in (last if self.cell == "lstm" else (last,)))
+
+    def zeros(self, rows: int) -> tuple[Tensor, ...]:
+        """The state before anything was read."""
+        weight = next(self.network.parameters())
+        return tuple(weight.new_zeros(rows, self.layers, self.size) for _ in range(self.parts))
+
     def step(self, inputs: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Inputs [R, D] → top state [R, H] and the new state."""
         layers = []
@@ -56,5 +71,4 @@ class RecurrentStack(nn.Module):
         w_ih, w_hh, b_ih, b_hh = (getattr(self.network, f"{name}_l{number}") for name in names)
         if self.cell == "lstm":
             return tuple(torch.lstm_cell(inputs, list(parts), w_ih, w_hh, b_ih, b_hh))
-        cell = torch.gru_cell if self.cell == "gru" else torch.rnn_tanh_cell
-        return (cell(inputs, parts[0], w_ih, w_hh, b_ih, b_hh),)
+        return (CELLS[self.cell](inputs, parts[0], w_ih, w_hh, b_ih, b_hh),)

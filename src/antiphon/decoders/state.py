@@ -1,17 +1,21 @@
 """What a decoder hands out: a step's result, and the state as a value."""
-# B sentences, R = B x hypotheses rows, T steps, S source steps, V vocabulary, L layers, H state
+# B sentences, R = B x hypotheses rows, T steps, S source steps, V vocabulary, L layers, N heads, H state
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from torch import Tensor, nn
 
+from antiphon.attention.alignment import Drawn
 from antiphon.attention.context import SourceSide
-from antiphon.sequence import Memory
+from antiphon.sequence import Memory, Sequence, State
 
-__all__ = ["Decoder", "RecurrentState", "Step"]
+__all__ = ["Decoder", "Looks", "Reader", "RecurrentState", "Step"]
+
+S = TypeVar("S", bound=State)
 
 
 @dataclass(frozen=True)
@@ -24,35 +28,57 @@ class RecurrentState:
 
     def select(self, rows: Tensor) -> RecurrentState:
         """Rows [B', k]: for each sentence that stays, the rows its k hypotheses go on from."""
-        hypotheses = self.attended.size(0) // self.source.mask.size(0)
-        sentences = rows[:, 0] // hypotheses
-        unchanged = sentences.numel() == self.source.mask.size(0)  # sentences only ever leave, in order
         flat = rows.reshape(-1)
         return RecurrentState(
             layers=tuple(part[flat] for part in self.layers),
             attended=self.attended[flat],
-            source=self.source if unchanged else self.source.select(sentences),
+            source=self.source.of_hypotheses(rows, self.attended.size(0)),
         )
 
 
 @dataclass(frozen=True)
-class Step:
+class Step(Generic[S]):
     """The result of one or more decoder steps."""
 
     logits: Tensor  # [R, T, V]
-    state: RecurrentState
-    weights: Tensor  # [R, T, S]
+    state: S
+    weights: Tensor | None = None  # [R, T, S], where they cost nothing; `look` has them always
+    drawn: Drawn | None = None  # hard attention in training: what was drawn
 
 
-class Decoder(nn.Module, ABC):
+@dataclass(frozen=True)
+class Looks:
+    """Where a model looked, for every layer and head; None where it has no such attention."""
+
+    cross: Tensor | None = None  # the decoder to the source [R, L, N, T, S]
+    own: Tensor | None = None  # the decoder to its own past, the steps of the state before it first [R, L, N, T, P + T]
+    source: Tensor | None = None  # the encoder to itself [B, L, N, S, S]
+
+
+class Decoder(nn.Module, ABC, Generic[S]):
     """start(memory) → state; forward(tokens, state) → Step.
 
     Teacher forcing is `forward` on the whole target, searching is `forward` on one token, a forced prefix is
     `forward` on a few: the three agree.
     """
 
-    @abstractmethod
-    def start(self, memory: Memory) -> RecurrentState: ...
+    output: nn.Linear  # from a state to logits
 
     @abstractmethod
-    def forward(self, tokens: Tensor, state: RecurrentState) -> Step: ...
+    def start(self, memory: Memory) -> S: ...
+
+    @abstractmethod
+    def forward(self, tokens: Tensor, state: S) -> Step[S]: ...
+
+    def look(self, tokens: Tensor, state: S) -> Looks:
+        """Where `forward` would look; slower, and with every head."""
+        weights = self(tokens, state).weights
+        return Looks(cross=None if weights is None else weights[:, None, None])
+
+
+class Reader(Decoder[S]):
+    """A decoder that can also read vectors, so that one network reads the source and writes the target."""
+
+    @abstractmethod
+    def read(self, source: Sequence, state: S) -> S:
+        """The state after the real positions of source vectors [B, S, E]."""

@@ -12,9 +12,10 @@ import torch
 
 from antiphon.decoding.constraints import Constraints
 from antiphon.decoding.frontier import Frontier
-from antiphon.decoding.hypothesis import Check, Hypothesis, State, Step
+from antiphon.decoding.hypothesis import Check, Hypothesis, Step
 from antiphon.decoding.observer import Observer, nodes_of
 from antiphon.decoding.trail import Trail
+from antiphon.sequence import State
 
 __all__ = ["beam_search"]
 
@@ -26,7 +27,7 @@ def beam_search(
     state: S,
     *,
     sentences: int,
-    start: int,
+    start: int | list[int],
     end: int,
     size: int,
     max_length: int,

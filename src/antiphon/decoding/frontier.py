@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from antiphon.decoding.constraints import IMPOSSIBLE, Constraints
+from antiphon.decoding.hypothesis import first_tokens
 from antiphon.decoding.ranking import best_candidates
 
 __all__ = ["Candidates", "Frontier"]
@@ -37,11 +38,11 @@ class Frontier:
     nodes: Tensor  # [B, W] where they stand in the trail
 
     @classmethod
-    def at_start(cls, sentences: int, start: int, size: int) -> Frontier:
+    def at_start(cls, sentences: int, start: int | list[int], size: int) -> Frontier:
         """One empty hypothesis per sentence."""
         rows = torch.arange(sentences)
         quota = torch.full((sentences,), size, dtype=torch.long)
-        tokens = torch.full((sentences, 1), start, dtype=torch.long)
+        tokens = first_tokens(start, sentences).unsqueeze(1)
         return cls(rows, quota, torch.zeros((sentences, 1), dtype=torch.float32), tokens, rows.unsqueeze(1))
 
     def to(self, device: torch.device) -> Frontier:

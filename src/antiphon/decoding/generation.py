@@ -1,5 +1,5 @@
 """What an answer is made of."""
-# T target steps, S source steps
+# T target steps, S source steps, L layers, N heads
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-__all__ = ["Alternative", "Generation", "Scored"]
+__all__ = ["Alternative", "Generation", "Heads", "Scored"]
 
 
 @dataclass(frozen=True)
@@ -21,22 +21,49 @@ class Alternative:
 
 
 @dataclass(frozen=True)
+class Heads:
+    """Where the model looked, for every layer and head and without padding; None where it has no such attention.
+
+    A row belongs to the token that was written there; a language model has said its prompt, too. The columns of `own`
+    are what was read before: <s> and all but the last.
+    """
+
+    cross: np.ndarray | None = None  # to the source [L, N, T, S]
+    own: np.ndarray | None = None  # to what was written before [L, N, T, T]
+    source: np.ndarray | None = None  # of the source to itself [L, N, S, S]
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds of attention that the model has."""
+        return [name for name in ("cross", "own", "source") if getattr(self, name) is not None]
+
+    @property
+    def mean(self) -> np.ndarray | None:
+        """The mean of `cross` over all layers and heads [T, S].
+
+        Which layer looks at the right place differs from model to model, and so the last one alone may miss it.
+        """
+        return None if self.cross is None else np.asarray(self.cross.mean(axis=(0, 1)))
+
+
+@dataclass(frozen=True)
 class Generation:
     """An answer, why, and what to beware of."""
 
-    text: str
-    tokens: list[str]  # with </s> at the end if the answer is finished
+    text: str  # a language model's is the prompt and what it wrote
+    tokens: list[str]  # what was written, with </s> at the end if the answer is finished
     score: float  # sum of log_probs / length ^ length_penalty
     log_probs: list[float]  # one a token
-    source_tokens: list[str]
-    weights: np.ndarray | None = None  # attention [T, S], if asked for
+    source_tokens: list[str]  # what was read: the source, or a language model's prompt
+    weights: np.ndarray | None = None  # attention to the source [T, S], of many heads the mean; None: it has none
+    looks: Heads | None = None  # every layer and head, if asked for
     flags: list[str] = field(default_factory=list)
     alternatives: list[Alternative] = field(default_factory=list)  # the n best, this one first
 
 
 @dataclass(frozen=True)
 class Scored:
-    """How probable a given target is: log p(y | x) and its parts."""
+    """How probable a given target is: log p(y | x) and its parts; a language model has no source."""
 
     source: str
     target: str

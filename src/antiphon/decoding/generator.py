@@ -3,48 +3,31 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Sequence as Items
+from dataclasses import replace
+from itertools import groupby
 from typing import overload
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from antiphon.config.schema import Config
-from antiphon.decoders.state import RecurrentState
-from antiphon.decoding.beam import beam_search
-from antiphon.decoding.generation import Alternative, Generation, Scored
-from antiphon.decoding.greedy import greedy_search
-from antiphon.decoding.hypothesis import Hypothesis
+from antiphon.decoding.generation import Generation, Heads, Scored
+from antiphon.decoding.options import SearchOptions
+from antiphon.decoding.sample import Sampling
+from antiphon.decoding.wording import Question, wording_of
+from antiphon.decoding.writer import Writer
 from antiphon.errors import UserError
 from antiphon.folder import LoadedModel
-from antiphon.model import EncoderDecoder
+from antiphon.model import SequenceModel
 from antiphon.sequence import Sequence
 from antiphon.sources.batches import source_batch
 from antiphon.sources.tokens import Tokenizer
-from antiphon.sources.vocabulary import EOS, PAD, SOS, UNK
+from antiphon.sources.vocabulary import PAD
 
 __all__ = ["Generator"]
-
-FORBIDDEN = (PAD, SOS, UNK)
-
-
-@dataclass(frozen=True)
-class _Source:
-    """One input: its ids without </s>, and what to say of it."""
-
-    ids: list[int]
-    flags: list[str]
-
-
-@dataclass(frozen=True)
-class _Search:
-    """The choices of one call."""
-
-    beam: int
-    max_length: int
-    length_penalty: float
 
 
 class Generator:
@@ -52,10 +35,11 @@ class Generator:
 
     def __init__(self, loaded: LoadedModel, check: Callable[[], None] | None = None) -> None:
         self.config: Config = loaded.config
-        self.model: EncoderDecoder = loaded.model
+        self.model: SequenceModel = loaded.model
         self.source_tokenizer: Tokenizer = loaded.source_tokenizer
         self.target_tokenizer: Tokenizer = loaded.target_tokenizer
         self.check = check  # called at each step; may raise, to leave at once
+        self.wording = wording_of(self.config, self.source_tokenizer, self.target_tokenizer)
 
     @overload
     def generate(
@@ -68,7 +52,14 @@ class Generator:
         length_penalty: float | None = None,
         batch_size: int | None = None,
         prefix: str = "",
+        sample: bool = False,
+        temperature: float | None = None,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        seed: int | None = None,
+        first: int = 0,
         weights: bool = True,
+        looks: bool = False,
     ) -> Generation: ...
 
     @overload
@@ -82,7 +73,14 @@ class Generator:
         length_penalty: float | None = None,
         batch_size: int | None = None,
         prefix: str | list[str] = "",
+        sample: bool = False,
+        temperature: float | None = None,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        seed: int | None = None,
+        first: int = 0,
         weights: bool = True,
+        looks: bool = False,
     ) -> list[Generation]: ...
 
     def generate(
@@ -95,78 +93,48 @@ class Generator:
         length_penalty: float | None = None,
         batch_size: int | None = None,
         prefix: str | list[str] = "",
+        sample: bool = False,
+        temperature: float | None = None,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        seed: int | None = None,
+        first: int = 0,
         weights: bool = True,
+        looks: bool = False,
     ) -> Generation | list[Generation]:
-        """Answers to one text or to many, in order. `weights=False` saves the second look for attention."""
-        if isinstance(texts, str):
-            return self.generate(
-                [texts],
-                beam=beam,
-                n_best=n_best,
-                max_length=max_length,
-                length_penalty=length_penalty,
-                batch_size=batch_size,
-                prefix=prefix,
-                weights=weights,
-            )[0]
-        search = self._search(beam, n_best, max_length, length_penalty)
-        sources = [self._source(text) for text in texts]
-        prefixes = self._prefixes(prefix, len(texts))
-        answers: list[Generation] = [_silence(source.flags) for source in sources]
-        for rows in self._batches(sources, batch_size):
-            batch, forced = [sources[row] for row in rows], [prefixes[row] for row in rows]
-            for row, answer in zip(rows, self._answer(batch, forced, search, n_best, weights), strict=True):
-                answers[row] = answer
-        return answers
+        """Answers to one text or to many, in order; a language model goes on where each text ends.
 
-    def score(self, pairs: list[tuple[str, str]], batch_size: int | None = None) -> list[Scored]:
-        """log p(y | x) of given targets, teacher-forced."""
-        sources = [self._source(source) for source, _ in pairs]
-        targets = [self.target_tokenizer.encode(target) for _, target in pairs]
-        results: dict[int, Scored] = {}
-        for rows in self._batches(sources, batch_size, empty=True):
-            scored = self._force([sources[row].ids for row in rows], [[*targets[row], EOS] for row in rows])
-            for row, (log_probs, _) in zip(rows, scored, strict=True):
-                unknown = _unknown_flag("target", self.target_tokenizer.unknown(pairs[row][1]))
-                results[row] = Scored(
-                    *pairs[row],
-                    log_prob=float(log_probs.double().sum()),
-                    tokens=self.target_tokenizer.symbols([*targets[row], EOS]),
-                    log_probs=log_probs.tolist(),
-                    flags=[*sources[row].flags, *unknown],
-                )
-        return [results[row] for row in range(len(pairs))]
-
-    def _search(self, beam: int | None, n_best: int, max_length: int | None, length_penalty: float | None) -> _Search:
-        chosen = self.config.decoding
-        search = _Search(
-            beam=chosen.beam if beam is None else beam,
-            max_length=chosen.max_length if max_length is None else max_length,
-            length_penalty=chosen.length_penalty if length_penalty is None else length_penalty,
+        `sample=True` draws the tokens (`temperature`, `top_k`, `top_p`): the same for the same `seed` and the number
+        of a text, which counts from `first`. `weights=False` saves the second look for attention; `looks=True` looks
+        with every layer and head.
+        """
+        many = [texts] if isinstance(texts, str) else texts
+        usual, sampling = self.config.decoding, _sampling(sample, temperature, top_k, top_p, seed, beam)
+        options = SearchOptions(
+            beam=usual.beam if beam is None else beam,
+            n_best=n_best,
+            max_length=usual.max_length if max_length is None else max_length,
+            length_penalty=usual.length_penalty if length_penalty is None else length_penalty,
+            batch_size=usual.batch_size if batch_size is None else batch_size,
+            sampling=sampling,
         )
-        problems = [
-            f"{name}: must be at least 1, not {value}"
-            for name, value in (("beam", search.beam), ("n_best", n_best), ("max_length", search.max_length))
-            if value < 1
-        ]
-        if search.length_penalty < 0:
-            problems.append(f"length_penalty: must not be negative, not {search.length_penalty}")
-        if n_best > search.beam:
-            problems.append(f"n_best: {n_best} answers need a beam of at least {n_best}, not {search.beam}")
-        if problems:
-            raise UserError(problems)
-        return search
+        answers = self._answers(many, self._prefixes(prefix, len(many)), options, first, weights, looks)
+        return answers[0] if isinstance(texts, str) else answers
 
-    def _source(self, text: str) -> _Source:
-        """Ids, cut at the longest source of the config; nothing is lost in silence."""
-        limit = self.config.data.source.max_length
-        ids = self.source_tokenizer.encode(text)
-        flags = _unknown_flag("source", self.source_tokenizer.unknown(text))
-        if len(ids) > limit:
-            flags.append(f"truncated: the source has {len(ids)} tokens, only the first {limit} were read")
-        if not ids:
-            flags.append("empty source")
-        return _Source(ids[:limit], flags)
+    def score(self, pairs: list[tuple[str, str]] | list[str], batch_size: int | None = None) -> list[Scored]:
+        """log p(y | x) of given targets, teacher-forced; of a language model log p(y) of given texts."""
+        both = [("", pair) if isinstance(pair, str) else pair for pair in pairs]
+        wording = self.wording
+        questions = [wording.question(source) for source, _ in both]
+        targets = [wording.closed(target) for _, target in both]
+        results: dict[int, Scored] = {}
+        size = self.config.decoding.batch_size if batch_size is None else batch_size
+        lengths = [(0, len(one.source), len(ids)) for one, ids in zip(questions, targets, strict=True)]
+        for rows in _batches(lengths, size):
+            forced = self._force([questions[row].source for row in rows], [targets[row] for row in rows])
+            for row, (log_probs, _) in zip(rows, forced, strict=True):
+                results[row] = wording.scored(questions[row], both[row][1], targets[row], log_probs.tolist())
+        return [results[row] for row in range(len(both))]
 
     def _prefixes(self, prefix: str | list[str], count: int) -> list[list[int]]:
         texts = [prefix] * count if isinstance(prefix, str) else prefix
@@ -176,112 +144,124 @@ class Generator:
             unknown = self.target_tokenizer.unknown(text)
             if unknown:
                 raise UserError(f"prefix {text!r}: the model does not know {', '.join(map(repr, unknown))}; change it")
-        return [self.target_tokenizer.encode(text) for text in texts]
+        if self.config.data.source is None and any(texts):
+            raise UserError("prefix: a language model goes on where the text itself ends; put the prefix at its end")
+        return [self.target_tokenizer.encode(text) if text else [] for text in texts]
 
-    def _batches(self, sources: list[_Source], size: int | None, empty: bool = False) -> Iterator[list[int]]:
-        """Row numbers, like lengths together. An empty source has an empty answer and needs no model."""
-        chosen = self.config.decoding.batch_size if size is None else size
-        if chosen < 1:
-            raise UserError(f"batch_size: must be at least 1, not {chosen}")
-        rows = [row for row, source in enumerate(sources) if source.ids or empty]
-        rows.sort(key=lambda row: len(sources[row].ids))
-        for first in range(0, len(rows), chosen):
-            yield rows[first : first + chosen]
-
-    def _answer(
-        self, batch: list[_Source], prefixes: list[list[int]], search: _Search, n_best: int, weights: bool
+    def _answers(
+        self,
+        texts: list[str],
+        prefixes: list[list[int]],
+        options: SearchOptions,
+        first: int,
+        weights: bool,
+        looks: bool,
     ) -> list[Generation]:
-        found = self._find(source_batch([source.ids for source in batch]), prefixes, search)
-        answers = [
-            self._generation(source, hypotheses[:n_best]) for source, hypotheses in zip(batch, found, strict=True)
-        ]
-        if not weights:
-            return answers
-        forced = self._force([source.ids for source in batch], [list(best.tokens) for best, *_ in found])
-        return [
-            replace(answer, weights=look[:, : len(source.ids) + 1].numpy())
-            for answer, source, (_, look) in zip(answers, batch, forced, strict=True)
-        ]
+        if problems := options.problems():
+            raise UserError(problems)
+        questions = [self.wording.question(text) for text in texts]
+        answers = [_silence(question) for question in questions]
+        spoken = [row for row, question in enumerate(questions) if not question.silent]
+        writer = Writer(self.model, self.wording, self.check)
+        lengths = [(len(questions[row].prompt), len(questions[row].source)) for row in spoken]
+        for places in _batches(lengths, options.batch_size):
+            rows = [spoken[place] for place in places]
+            batch = [questions[row] for row in rows]
+            found = writer.write(batch, [prefixes[row] for row in rows], options, [first + row for row in rows])
+            made = [
+                self.wording.generation(question, hypotheses[: options.n_best])
+                for question, hypotheses in zip(batch, found, strict=True)
+            ]
+            targets = [list(best.tokens) for best, *_ in found]
+            for row, answer in zip(rows, self._seen(batch, targets, made, weights, looks), strict=True):
+                answers[row] = answer
+        return answers
+
+    def _seen(
+        self, batch: list[Question], targets: list[list[int]], answers: list[Generation], weights: bool, looks: bool
+    ) -> list[Generation]:
+        """The answers with where the model looked while it wrote them, as far as asked for."""
+        sources = [question.source for question in batch]
+        if weights and self.config.data.source is not None:
+            seen = self._weights(sources, targets)
+            answers = [replace(answer, weights=one) for answer, one in zip(answers, seen, strict=True)]
+        if looks:
+            said = [[*question.prompt, *target] for question, target in zip(batch, targets, strict=True)]
+            heads = [self._look(source, target) for source, target in zip(sources, said, strict=True)]
+            answers = [replace(answer, looks=one) for answer, one in zip(answers, heads, strict=True)]
+        return answers
 
     @torch.inference_mode()
-    def _find(self, source: Sequence, prefixes: list[list[int]], search: _Search) -> list[list[Hypothesis]]:
-        state, sentences = self.model.start(source), source.values.size(0)
-        if search.beam == 1:
-            best = greedy_search(
-                self._step,
-                state,
-                sentences=sentences,
-                start=SOS,
-                end=EOS,
-                max_length=search.max_length,
-                length_penalty=search.length_penalty,
-                prefixes=prefixes,
-                forbidden=FORBIDDEN,
-                check=self.check,
-            )
-            return [[hypothesis] for hypothesis in best]
-        return beam_search(
-            self._step,
-            state,
-            sentences=sentences,
-            start=SOS,
-            end=EOS,
-            size=search.beam,
-            max_length=search.max_length,
-            length_penalty=search.length_penalty,
-            prefixes=prefixes,
-            forbidden=FORBIDDEN,
-            check=self.check,
-        )
-
-    def _step(self, tokens: Tensor, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
-        step = self.model.step(tokens.unsqueeze(1), state)
-        return torch.log_softmax(step.logits[:, -1], dim=-1), step.state
-
-    @torch.inference_mode()
-    def _force(self, sources: list[list[int]], targets: list[list[int]]) -> list[tuple[Tensor, Tensor]]:
-        """Each target teacher-forced: its log probabilities [T] and attention [T, S], without padding."""
+    def _force(self, sources: list[list[int]], targets: list[list[int]]) -> list[tuple[Tensor, Tensor | None]]:
+        """Each target teacher-forced: its log probabilities [T] and, where it costs nothing, its attention [T, S]."""
         if self.check is not None:
             self.check()
         outputs = Sequence.of_ids(targets, PAD)
-        inputs = Sequence.of_ids([[SOS, *target[:-1]] for target in targets], PAD)
+        inputs = Sequence.of_ids([[self.wording.start, *target[:-1]] for target in targets], PAD)
         step = self.model(source_batch(sources), inputs.values)
         said = step.logits.gather(2, outputs.values.unsqueeze(2)).squeeze(2)
         log_probs = said - step.logits.logsumexp(dim=-1)  # not log_softmax: a second [B, T, V] may not fit
-        return [(log_probs[row, : len(target)], step.weights[row, : len(target)]) for row, target in enumerate(targets)]
-
-    def _generation(self, source: _Source, hypotheses: list[Hypothesis]) -> Generation:
-        alternatives = [
-            Alternative(
-                text=self.target_tokenizer.decode(hypothesis.tokens),
-                tokens=self.target_tokenizer.symbols(hypothesis.tokens),
-                score=hypothesis.score,
-                log_probs=list(hypothesis.log_probs),
-            )
-            for hypothesis in hypotheses
+        return [
+            (log_probs[row, : len(target)], None if step.weights is None else step.weights[row, : len(target)])
+            for row, target in enumerate(targets)
         ]
-        best = alternatives[0]
-        flags = list(source.flags)
-        if not hypotheses[0].finished:
-            flags.append(f"maximum length: stopped after {len(hypotheses[0].tokens)} tokens without an end")
-        return Generation(
-            text=best.text,
-            tokens=best.tokens,
-            score=best.score,
-            log_probs=best.log_probs,
-            source_tokens=self.source_tokenizer.symbols([*source.ids, EOS]),
-            flags=flags,
-            alternatives=alternatives,
-        )
+
+    def _weights(self, sources: list[list[int]], targets: list[list[int]]) -> list[np.ndarray | None]:
+        """The one matrix [T, S] to look at, without padding: a recurrent decoder's weights, the mean of many heads."""
+        forced = self._force(sources, targets)
+        if forced[0][1] is None and self._look(sources[0], targets[0]).cross is None:
+            return [None] * len(sources)  # nobody else has any either
+        return [
+            self._look(source, target).mean if look is None else look[:, : len(source) + 1].numpy()
+            for source, target, (_, look) in zip(sources, targets, forced, strict=True)
+        ]
+
+    @torch.inference_mode()
+    def _look(self, source: list[int], target: list[int]) -> Heads:
+        """Where the model looks while it writes a target; alone, so that there is no padding."""
+        looks = self.model.look(source_batch([source]), torch.tensor([[self.wording.start, *target[:-1]]]))
+        parts = (looks.cross, looks.own, looks.source)
+        cross, own, itself = (None if part is None else part[0].numpy() for part in parts)
+        return Heads(cross=cross, own=own, source=itself)
 
 
-def _unknown_flag(side: str, unknown: list[str]) -> list[str]:
-    if not unknown:
-        return []
-    counts = ", ".join(f"{symbol!r} x {count}" for symbol, count in Counter(unknown).most_common(10))
-    return [f"unknown symbols in the {side}: {counts}"]
+def _batches(lengths: Items[tuple[int, ...]], size: int) -> Iterator[list[int]]:
+    """Row numbers, like lengths together; in one batch the first lengths (those of the prompts) are equal."""
+    if size < 1:
+        raise UserError(f"batch_size: must be at least 1, not {size}")
+    order = sorted(range(len(lengths)), key=lambda row: lengths[row])
+    for _, group in groupby(order, key=lambda row: lengths[row][0]):
+        rows = list(group)
+        for first in range(0, len(rows), size):
+            yield rows[first : first + size]
 
 
-def _silence(flags: list[str]) -> Generation:
+def _sampling(
+    sample: bool,
+    temperature: float | None,
+    top_k: int | None,
+    top_p: float | None,
+    seed: int | None,
+    beam: int | None,
+) -> Sampling | None:
+    """How tokens are drawn, if they are; UserError where one option speaks against another."""
+    given = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+    asked = [name for name, value in given.items() if value is not None]
+    if not sample and asked:
+        raise UserError([f"{name}: only for sampling; add sample, or leave it out" for name in asked])
+    if sample and beam is not None:
+        raise UserError(f"beam: a beam of {beam} looks for the most probable answer, sample draws one; leave one out")
+    if not sample:
+        return None
+    usual = Sampling()
+    return Sampling(
+        temperature=usual.temperature if temperature is None else temperature,
+        top_k=top_k,
+        top_p=top_p,
+        seed=usual.seed if seed is None else seed,
+    )
+
+
+def _silence(question: Question) -> Generation:
     """The answer to nothing."""
-    return Generation(text="", tokens=[], score=0.0, log_probs=[], source_tokens=[], flags=flags)
+    return Generation(text="", tokens=[], score=0.0, log_probs=[], source_tokens=[], flags=question.flags)

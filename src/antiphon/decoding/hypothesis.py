@@ -5,26 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, Self, TypeVar
+from typing import Protocol, TypeVar
 
+import torch
 from torch import Tensor
 
-__all__ = ["Check", "Hypothesis", "State", "Step"]
+from antiphon.sequence import State
+
+__all__ = ["Check", "Hypothesis", "Step", "first_tokens"]
 
 Check = Callable[[], None]
 """Called once per step; it may raise, and search stops at once."""
-
-
-class State(Protocol):
-    """What a model remembers of each row, as a value."""
-
-    def select(self, rows: Tensor) -> Self:
-        """The state in which new row (b, j) continues old row rows[b, j]; rows [B', k'].
-
-        Sentences keep their order and may leave; one row of `rows` names old rows of one sentence only.
-        """
-        ...
-
 
 S = TypeVar("S", bound=State)
 
@@ -35,6 +26,11 @@ class Step(Protocol[S]):
     def __call__(self, tokens: Tensor, state: S, /) -> tuple[Tensor, S]:
         """Last tokens [R] and their state → log probabilities of the next tokens [R, V] and the state after."""
         ...
+
+
+def first_tokens(start: int | list[int], sentences: int) -> Tensor:
+    """The token before the first one, the same for all sentences or one for each [sentences]."""
+    return torch.tensor(start, dtype=torch.long).expand(sentences).clone()
 
 
 @dataclass(frozen=True)

@@ -7,17 +7,24 @@ from torch import Tensor, nn
 
 from antiphon.sequence import Sequence
 
-__all__ = ["SourceEmbedding", "TokenEmbedding"]
+__all__ = ["SourceEmbedding", "TokenEmbedding", "vectors"]
 
 
 class TokenEmbedding(nn.Module):
     """e(y) = E[y], with dropout in training"""
 
-    def __init__(self, *, tokens: int, size: int, dropout: float) -> None:
+    def __init__(self, *, table: nn.Embedding, dropout: float) -> None:
         super().__init__()
-        self.table = nn.Embedding(tokens, size)
+        self.table = table
         self.dropout = nn.Dropout(dropout)
-        nn.init.normal_(self.table.weight, std=size**-0.5)
+
+    @property
+    def tokens(self) -> int:
+        return self.table.num_embeddings
+
+    @property
+    def size(self) -> int:
+        return self.table.embedding_dim
 
     def forward(self, tokens: Tensor) -> Tensor:
         vectors: Tensor = self.dropout(self.table(tokens))
@@ -27,9 +34,16 @@ class TokenEmbedding(nn.Module):
 class SourceEmbedding(nn.Module):
     """A Sequence of ids [B, S] becomes a Sequence of vectors [B, S, E]."""
 
-    def __init__(self, *, tokens: int, size: int, dropout: float) -> None:
+    def __init__(self, embedding: TokenEmbedding) -> None:
         super().__init__()
-        self.embedding = TokenEmbedding(tokens=tokens, size=size, dropout=dropout)
+        self.embedding = embedding
 
     def forward(self, source: Sequence) -> Sequence:
         return Sequence(self.embedding(source.values), source.mask)
+
+
+def vectors(tokens: int, size: int) -> nn.Embedding:
+    """A fresh table of vectors of about length 1."""
+    table = nn.Embedding(tokens, size)
+    nn.init.normal_(table.weight, std=size**-0.5)
+    return table

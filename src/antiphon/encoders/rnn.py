@@ -8,14 +8,23 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from antiphon.encoders.encoder import Encoder
 from antiphon.sequence import Memory, Sequence
 
-__all__ = ["NETWORKS", "Direction", "Kind", "RecurrentEncoder", "initialise_recurrent", "reverse_within"]
+__all__ = ["Direction", "Kind", "RecurrentEncoder", "initialise_recurrent", "network", "reverse_within"]
 
-Kind = Literal["rnn", "gru", "lstm"]
+Kind = Literal["lstm", "gru", "rnn", "rnn-relu"]
 Network = nn.RNN | nn.GRU | nn.LSTM
 
-NETWORKS: dict[str, type[nn.RNN] | type[nn.GRU] | type[nn.LSTM]] = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
+
+def network(kind: Kind, inputs: int, size: int, *, layers: int = 1, dropout: float = 0.0) -> Network:
+    """torch's network of this kind: h_t = g(U h_{t-1} + W x_t), with g = tanh or ReLU, or gated (GRU, LSTM)."""
+    if kind == "lstm":
+        return nn.LSTM(inputs, size, num_layers=layers, batch_first=True, dropout=dropout)
+    if kind == "gru":
+        return nn.GRU(inputs, size, num_layers=layers, batch_first=True, dropout=dropout)
+    bent: Literal["tanh", "relu"] = "relu" if kind == "rnn-relu" else "tanh"
+    return nn.RNN(inputs, size, num_layers=layers, batch_first=True, dropout=dropout, nonlinearity=bent)
 
 
 def reverse_within(values: Tensor, lengths: Tensor) -> Tensor:
@@ -34,7 +43,7 @@ class Direction(nn.Module):
 
     def __init__(self, *, kind: Kind, inputs: int, size: int, backward: bool) -> None:
         super().__init__()
-        self.network = NETWORKS[kind](inputs, size, batch_first=True)
+        self.network = network(kind, inputs, size)
         self.backward = backward
         initialise_recurrent(self.network)
 
@@ -65,10 +74,20 @@ class RecurrentLayer(nn.Module):
         return torch.cat([states for states, _ in read], dim=-1), torch.cat([final for _, final in read], dim=-1)
 
 
-class RecurrentEncoder(nn.Module):
-    """Recurrent layers stacked on one another, with dropout between them."""
+class RecurrentEncoder(Encoder):
+    """Recurrent layers stacked on one another, with dropout between them; with residuals h + layer(h)."""
 
-    def __init__(self, *, kind: Kind, inputs: int, size: int, layers: int, bidirectional: bool, dropout: float) -> None:
+    def __init__(
+        self,
+        *,
+        kind: Kind,
+        inputs: int,
+        size: int,
+        layers: int,
+        bidirectional: bool,
+        residual: bool,
+        dropout: float,
+    ) -> None:
         super().__init__()
         directions = 2 if bidirectional else 1
         self.layers = nn.ModuleList(
@@ -78,14 +97,15 @@ class RecurrentEncoder(nn.Module):
             for layer in range(layers)
         )
         self.dropout = nn.Dropout(dropout)
+        self.residual = residual
         self.size = size * directions
 
     def forward(self, source: Sequence) -> Memory:
         values, lengths, finals = source.values, source.lengths, []
         for number, layer in enumerate(self.layers):
-            if number > 0:
-                values = self.dropout(values)
-            values, final = layer(values, lengths)  # [B, S, H * directions], [B, H * directions]
+            below = values
+            states, final = layer(self.dropout(values) if number > 0 else values, lengths)  # [B, S, H], [B, H]
+            values = below + states if self.residual and number > 0 else states
             finals.append(final)
         return Memory(states=values, mask=source.mask, final=torch.stack(finals, dim=1))
 

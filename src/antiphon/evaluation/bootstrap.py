@@ -10,7 +10,7 @@ import numpy as np
 
 from antiphon.evaluation.metrics import Metric, References, Statistics
 
-__all__ = ["Estimate", "estimate", "estimate_ratio"]
+__all__ = ["Estimate", "estimate", "estimate_value"]
 
 CELLS = 4_000_000  # of the table resamples x sentences that is in memory at a time
 
@@ -31,16 +31,11 @@ def estimate(
     return _interval(metric.checked_statistics(outputs, references), metric.value, seed, samples)
 
 
-def estimate_ratio(totals: Sequence[float], counts: Sequence[float], seed: int = 1, samples: int = 1000) -> Estimate:
-    """sum(totals) / sum(counts), one of each per sentence, such as the loss per token; 0 if nothing was counted."""
-
-    def ratio(sums: Statistics) -> Statistics:
-        counted = np.maximum(sums[..., 1], 1.0)
-        return np.asarray(sums[..., 0] / counted)
-
-    if len(totals) != len(counts):
-        raise ValueError(f"{len(totals)} totals for {len(counts)} counts; give one of each per sentence")
-    return _interval(np.column_stack([totals, counts]).astype(np.float64), ratio, seed, samples)
+def estimate_value(
+    statistics: Statistics, value: Callable[[Statistics], Statistics], seed: int = 1, samples: int = 1000
+) -> Estimate:
+    """What the sum of statistics [N, d] is worth, with its interval."""
+    return _interval(statistics, value, seed, samples)
 
 
 def _interval(statistics: Statistics, value: Callable[[Statistics], Statistics], seed: int, samples: int) -> Estimate:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass
 from typing import Any
 
+from antiphon.config.texts import needs_answers
 from antiphon.decoding.generator import Generator
-from antiphon.evaluation.bootstrap import Estimate, estimate, estimate_ratio
+from antiphon.errors import UserError
+from antiphon.evaluation.bootstrap import Estimate, estimate
+from antiphon.evaluation.likelihood import OF_LOSS, SIGNATURES, likelihood, likelihood_estimate
 from antiphon.evaluation.metrics import metric_for
 from antiphon.sources.pairs import Example
 
-__all__ = ["Evaluation", "evaluate_examples", "loss_estimate", "perplexity"]
+__all__ = ["Evaluation", "evaluate_examples"]
 
 SAMPLES = 1000  # of the bootstrap
-OF_LOSS = ("loss", "perplexity")
 
 
 @dataclass(frozen=True)
@@ -26,9 +27,10 @@ class Evaluation:
     signatures: dict[str, str]
     examples: int
     outputs: list[str]  # none if no metric asked for them
-    flagged: int  # answers with a flag
+    flagged: int  # answers with a flag; of a language model, texts with symbols it does not know
     seconds: float
     dropped: dict[str, Any]
+    unit: str = "examples"  # what `examples` counts, and what is drawn for the intervals
 
 
 def evaluate_examples(
@@ -42,6 +44,8 @@ def evaluate_examples(
     samples: int = SAMPLES,
 ) -> Evaluation:
     """Decodes every source once, if a metric needs it, and compares with the best reference; 0 samples: no interval."""
+    if generator.config.data.source is None:
+        return _evaluate_texts(generator, examples, metrics, batch_size, dropped or {}, samples)
     began = time.perf_counter()
     compared = [name for name in metrics if name not in OF_LOSS]
     sources = [example.source for example in examples] if compared else []
@@ -49,10 +53,10 @@ def evaluate_examples(
     outputs = [answer.text for answer in answers]
     references = [example.references for example in examples]
     values: dict[str, Estimate] = {}
-    signatures: dict[str, str] = {}
+    signatures = {name: SIGNATURES[name] for name in metrics if name in SIGNATURES}
     if len(compared) < len(metrics):
-        loss = loss_estimate(generator, examples, batch_size, samples)
-        values |= {"loss": loss, "perplexity": Estimate(*(perplexity(x) for x in (loss.value, loss.low, loss.high)))}
+        found = likelihood(generator, examples, batch_size)
+        values |= {name: likelihood_estimate(found, name, samples) for name in metrics if name in OF_LOSS}
     for name in compared:
         metric = metric_for(name, generator.config.data.target.tokens)
         values[name] = estimate(metric, outputs, references, samples=samples)
@@ -68,16 +72,27 @@ def evaluate_examples(
     )
 
 
-def loss_estimate(
-    generator: Generator, examples: list[Example], batch_size: int | None = None, samples: int = SAMPLES
-) -> Estimate:
-    """-log p per target token (</s> counts), over every reference."""
-    pairs = [(example.source, reference) for example in examples for reference in example.references]
-    scored = generator.score(pairs, batch_size)
-    totals, counts = [-one.log_prob for one in scored], [float(len(one.log_probs)) for one in scored]
-    return estimate_ratio(totals, counts, samples=samples)
-
-
-def perplexity(loss: float) -> float:
-    """exp(loss per token)"""
-    return math.exp(loss) if loss < 700 else math.inf
+def _evaluate_texts(
+    generator: Generator,
+    examples: list[Example],
+    metrics: list[str],
+    batch_size: int | None,
+    dropped: dict[str, Any],
+    samples: int,
+) -> Evaluation:
+    """Of a language model; nothing is decoded. The texts of a stream are its lines, in order."""
+    if compared := [name for name in metrics if name not in OF_LOSS]:
+        raise UserError([f"metrics: {needs_answers(name)}" for name in compared])
+    began, window = time.perf_counter(), generator.config.data.window
+    found = likelihood(generator, examples, batch_size)
+    unknown = [generator.target_tokenizer.unknown(example.references[0]) for example in examples]
+    return Evaluation(
+        values={name: likelihood_estimate(found, name, samples) for name in metrics},
+        signatures={name: SIGNATURES[name] for name in metrics if name in SIGNATURES},
+        examples=len(found),
+        outputs=[],
+        flagged=sum(map(bool, unknown)),
+        seconds=time.perf_counter() - began,
+        dropped=dropped,
+        unit="texts" if window is None else f"windows of {window} tokens",
+    )

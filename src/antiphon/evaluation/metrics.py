@@ -124,6 +124,8 @@ METRICS: dict[str, Metric] = {
 HIGHER_IS_BETTER: dict[str, bool] = {
     "loss": False,
     "perplexity": False,
+    "word_perplexity": False,
+    "bits_per_character": False,
     **{name: metric.higher_is_better for name, metric in METRICS.items()},
 }
 

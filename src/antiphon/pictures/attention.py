@@ -10,18 +10,14 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
-from matplotlib.image import AxesImage
 from numpy.typing import NDArray
 
-from antiphon.pictures.canvas import Font, choose_font, save_figure
+from antiphon.pictures.canvas import Font, choose_font, draw_scale, save_figure
+from antiphon.pictures.palette import HEAT, INK, LINE, QUIET
 
 __all__ = ["draw_attention"]
 
-_INK = "#1b2430"
-_QUIET = "#6b7683"
-_MAP = LinearSegmentedColormap.from_list("antiphon", ["#ffffff", "#cfe3f1", "#7fb5d8", "#2f7eb6", "#123f6b"])
 _CELL = 0.30  # inches: a letter of nine points with air around it
 _LONGEST_SIDE = 24.0  # inches; more tokens than fit get smaller cells, and not every one a label
 _POINTS = 9.0
@@ -52,10 +48,11 @@ def draw_attention(weights: NDArray[Any], source: list[str], target: list[str], 
     figure = Figure(figsize=(size.across, size.down), facecolor="white")
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))  # labels lie outside; saving cuts tightly around them
     highest = float(cells.max()) or 1.0
-    image = axes.imshow(cells, cmap=_MAP, vmin=0.0, vmax=highest, aspect="auto", interpolation="nearest")
+    image = axes.imshow(cells, cmap=HEAT, vmin=0.0, vmax=highest, aspect="auto", interpolation="nearest")
     _write_labels(axes, font, source, target, size)
     _draw_grid(axes, cells, size)
-    _draw_scale(figure, image, font, size)
+    high = min(size.down, 1.5) / size.down
+    draw_scale(figure, image, font, (1.0 + 0.12 / size.across, 1.0 - high, 0.10 / size.across, high))
     if title:
         _write_title(axes, font, title)
     save_figure(figure, path)
@@ -76,7 +73,7 @@ def _write_labels(axes: Axes, font: Font, source: list[str], target: list[str], 
         text.set_rotation(0 if len(text.get_text()) <= 2 else 90)
     for text in [*axes.get_xticklabels(), *axes.get_yticklabels()]:
         text.set_parse_math(False)  # a dollar sign is a dollar sign
-        text.set_color(_INK)
+        text.set_color(INK)
     axes.tick_params(length=0, pad=4)
 
 
@@ -89,29 +86,16 @@ def _draw_grid(axes: Axes, cells: NDArray[np.float64], size: _Size) -> None:
     """Thin lines between cells, for the eye to follow; none once they would cover the cells."""
     T, S = cells.shape
     for spine in axes.spines.values():
-        spine.set_color(_QUIET)
+        spine.set_color(QUIET)
         spine.set_linewidth(0.6)
     if min(size.across / S, size.down / T) > 0.15:
         axes.set_xticks(np.arange(S - 1) + 0.5, minor=True)
         axes.set_yticks(np.arange(T - 1) + 0.5, minor=True)
-        axes.grid(which="minor", color="#e3e8ee", linewidth=0.5)
+        axes.grid(which="minor", color=LINE, linewidth=0.5)
         axes.tick_params(which="minor", length=0)
 
 
-def _draw_scale(figure: Figure, image: AxesImage, font: Font, size: _Size) -> None:
-    """A narrow bar at the right, at most as high as an inch and a half."""
-    high = min(size.down, 1.5) / size.down
-    axes = figure.add_axes((1.0 + 0.12 / size.across, 1.0 - high, 0.10 / size.across, high))
-    bar = figure.colorbar(image, cax=axes)
-    highest = image.get_clim()[1] or 1.0
-    bar.set_ticks([0.0, highest])
-    bar.set_ticklabels(["0", f"{highest:.2f}".rstrip("0").rstrip(".")], fontproperties=font.sized(7.5), color=_QUIET)
-    bar.ax.tick_params(length=0, pad=3)
-    bar.outline.set_linewidth(0.4)
-    bar.outline.set_edgecolor(_QUIET)
-
-
 def _write_title(axes: Axes, font: Font, title: str) -> None:
-    text = axes.set_title(font.writable(title, longest=100, keep=" "), loc="left", pad=10, color=_INK)
+    text = axes.set_title(font.writable(title, longest=100, keep=" "), loc="left", pad=10, color=INK)
     text.set_fontproperties(font.sized(10.5))
     text.set_parse_math(False)

@@ -9,18 +9,22 @@ from functools import lru_cache
 from pathlib import Path
 
 import matplotlib as mpl
+from matplotlib.backend_bases import RendererBase
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, fontManager
 from matplotlib.ft2font import FT2Font
+from matplotlib.image import AxesImage
 
 from antiphon.errors import UserError
 from antiphon.files import disk_errors, write_bytes
+from antiphon.pictures.palette import QUIET
 from antiphon.visible import visible
 
-__all__ = ["Font", "choose_font", "save_figure"]
+__all__ = ["Font", "Ruler", "choose_font", "draw_scale", "save_figure"]
 
 _DPI = 120
+_FINE = 1200  # dots an inch for measuring
 _BASE = "DejaVu Sans"  # comes with matplotlib
 _WIDER = (  # families with many scripts; only those that are installed are used
     "Noto Sans CJK", "Noto Sans", "Noto Naskh Arabic", "Noto Emoji", "Source Han Sans", "WenQuanYi",
@@ -50,6 +54,24 @@ class Font:
         return seen if all(ord(c) in self._known for c in seen) else f"U+{ord(character):04X}"
 
 
+class Ruler:
+    """How large texts become, in inches."""
+
+    def __init__(self, font: Font, points: float) -> None:
+        self._font = font.sized(points)
+        # Many dots an inch: where they are few, widths are rounded letter by letter.
+        figure = Figure(figsize=(0.1, 0.1), dpi=_FINE)
+        self._renderer: RendererBase = FigureCanvasAgg(figure).get_renderer()  # type: ignore[no-untyped-call]
+
+    def size(self, text: str) -> tuple[float, float]:
+        """Width and height of a line; what hangs below it counts."""
+        width, height, _ = self._renderer.get_text_width_height_descent(text, self._font, ismath=False)
+        return float(width) / _FINE, float(height) / _FINE
+
+    def widest(self, texts: Iterable[str]) -> float:
+        return max((self.size(text)[0] for text in texts), default=0.0)
+
+
 def choose_font(texts: Iterable[str]) -> Font:
     """The base font, and of the wider families as many as the letters of the texts need."""
     needed = {ord(character) for text in texts for character in visible(text)}
@@ -76,6 +98,18 @@ def _path(family: str) -> str:
 @lru_cache(maxsize=64)
 def _letters(path: str) -> frozenset[int]:
     return frozenset(FT2Font(path).get_charmap())
+
+
+def draw_scale(figure: Figure, image: AxesImage, font: Font, place: tuple[float, float, float, float]) -> None:
+    """A narrow bar: what the colours of an image mean, from one end over 0 to the other."""
+    bar = figure.colorbar(image, cax=figure.add_axes(place))
+    ends = sorted({0.0, *image.get_clim()})
+    names = [f"{end:.2f}".rstrip("0").rstrip(".").replace("-", "−") for end in ends]
+    bar.set_ticks(ends)
+    bar.set_ticklabels(names, fontproperties=font.sized(7.5), color=QUIET)
+    bar.ax.tick_params(length=0, pad=3)
+    bar.outline.set_linewidth(0.4)
+    bar.outline.set_edgecolor(QUIET)
 
 
 def save_figure(figure: Figure, path: Path) -> None:

@@ -11,13 +11,11 @@ from matplotlib.ticker import EngFormatter, MaxNLocator
 
 from antiphon.pictures.canvas import Font, choose_font, save_figure
 from antiphon.pictures.labels import metric_label
+from antiphon.pictures.palette import ACCENT, INK, QUIET
 
 __all__ = ["draw_results"]
 
-_INK = "#1b2430"
-_QUIET = "#6b7683"
 _TRAIN = "#8aa0b4"
-_DEV = "#1f6fb2"
 _BEST = "#d9622b"
 
 
@@ -29,10 +27,10 @@ def draw_results(rows: list[dict[str, float]], metric: str, path: Path) -> None:
     losses, metrics, rates, speeds = figure.subplots(2, 2).flat
     chosen = _metric_column(rows, metric)
     _draw(losses, rows, "train_loss", _TRAIN, "train")
-    _draw(losses, rows, "dev_loss", _DEV, "dev")
-    _draw(metrics, rows, chosen, _DEV, "")
-    _draw(rates, rows, "learning_rate", _DEV, "")
-    _draw(speeds, rows, "tokens_per_second", _DEV, "")
+    _draw(losses, rows, "dev_loss", ACCENT, "dev")
+    _draw(metrics, rows, chosen, ACCENT, "")
+    _draw(rates, rows, "learning_rate", ACCENT, "")
+    _draw(speeds, rows, "tokens_per_second", ACCENT, "")
     best = max((row for row in rows if row.get("best")), key=lambda row: row["update"], default=None)
     if best is not None:
         _mark(losses, best, "dev_loss", font, described=False)
@@ -41,7 +39,7 @@ def draw_results(rows: list[dict[str, float]], metric: str, path: Path) -> None:
     for axes, title in zip((losses, metrics, rates, speeds), titles, strict=True):
         _dress(axes, title, font, empty=not rows)
     if rows:
-        losses.legend(frameon=False, prop=font.sized(8.5), labelcolor=_INK, loc="upper right")
+        losses.legend(frameon=False, prop=font.sized(8.5), labelcolor=INK, loc="upper right")
     _from_zero(rates, rows, "learning_rate")
     _from_zero(speeds, rows, "tokens_per_second")
     speeds.yaxis.set_major_formatter(EngFormatter(sep=""))
@@ -84,16 +82,16 @@ def _mark(axes: Axes, best: dict[str, float], column: str, font: Font, described
 
 
 def _dress(axes: Axes, title: str, font: Font, empty: bool) -> None:
-    axes.set_title(title, loc="left", color=_INK).set_fontproperties(font.sized(10))
+    axes.set_title(title, loc="left", color=INK).set_fontproperties(font.sized(10))
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color("#c6ced6")
     axes.grid(axis="y", color="#edf0f3", linewidth=0.8)
     axes.set_axisbelow(True)
-    axes.tick_params(colors=_QUIET, labelsize=8, length=0)
+    axes.tick_params(colors=QUIET, labelsize=8, length=0)
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     axes.yaxis.set_major_locator(MaxNLocator(5))
     axes.set_xlim(left=0)
-    axes.set_xlabel("update", color=_QUIET).set_fontproperties(font.sized(8.5))
+    axes.set_xlabel("update", color=QUIET).set_fontproperties(font.sized(8.5))
     if empty:
         axes.set_xlim(0, 1)
-        axes.text(0.5, 0.5, "no evaluation yet", transform=axes.transAxes, ha="center", color=_QUIET)
+        axes.text(0.5, 0.5, "no evaluation yet", transform=axes.transAxes, ha="center", color=QUIET)

@@ -10,6 +10,11 @@ __all__ = ["warnings_about"]
 
 REASONS = 3  # so many reasons are named with a place
 SYMBOLS = 5  # so many unknown symbols are shown
+EFFECTS = {
+    "source": "the model reads each of them as <unk>",
+    "target": "the model can never say them",
+    "text": "to the model they are all <unk>",
+}
 
 
 def warnings_about(facts: dict[str, Any]) -> list[str]:
@@ -36,13 +41,15 @@ def _left_out(dropped: dict[str, Any]) -> list[str]:
 def _train_unknown(facts: dict[str, Any]) -> list[str]:
     """Tokens of train that are too rare for the vocabulary."""
     warnings = []
-    effects = {"source": "the model reads each of them as <unk>", "target": "the model can never say them"}
     for side, count in facts["train_unknown"].items():
-        tokens = facts["lengths"][side]["tokens"]
+        tokens, key = facts["lengths"][side]["tokens"], "target" if side == "text" else side
+        run = facts.get("tokenizers", {}).get(key)
+        learnt = f"raise data.{key}.vocabulary or lower data.{key}.min_count"
         if count:
             warnings.append(
                 f"{_file(facts, 'train', side)}: {count:,} of {tokens:,} {side} tokens ({count / tokens:.2%}) are not "
-                f"in the vocabulary, so {effects[side]}; raise data.{side}.vocabulary or lower data.{side}.min_count"
+                f"in the vocabulary, so {EFFECTS[side]}; "
+                + (f"data.{key}.tokenizer: null learns a new one (now that of {run})" if run else learnt)
             )
     return warnings
 
@@ -52,8 +59,9 @@ def _overlap(facts: dict[str, Any]) -> list[str]:
     if not facts["dev_overlap"]:
         return []
     file, train = _file(facts, "dev", "source"), _file(facts, "train", "source")
+    what = "texts" if "texts" in facts["dev"] else "sources"
     return [
-        f"{file}: {facts['dev_overlap']:,} of {facts['dev']['sources']:,} dev sources are also in train, so dev "
+        f"{file}: {facts['dev_overlap']:,} of {facts['dev'][what]:,} dev {what} are also in train, so dev "
         f"results look too good; take them out of {train}, or set data.dev to null to hold other examples out"
     ]
 

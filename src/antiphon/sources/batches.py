@@ -7,6 +7,7 @@ and the plan does not depend on how many processes share it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,7 @@ from antiphon.sources.vocabulary import EOS, PAD, SOS
 __all__ = ["Batch", "collate", "padding_share", "plan", "source_batch"]
 
 Ints = npt.NDArray[np.integer[Any]]
+Spoil = Callable[[int, Ints], Ints]  # the number of a row and its ids -> what the model is shown (see noise.py)
 
 
 @dataclass(frozen=True)
@@ -60,9 +62,10 @@ def padding_share(batches: list[Ints], source_lengths: Ints, target_lengths: Int
     return 1.0 - real / padded if padded else 0.0
 
 
-def collate(corpus: Corpus, rows: Ints) -> Batch:
-    """The rows of a corpus as tensors, with <s> and </s> where they belong."""
-    source, source_lengths = _padded(corpus.source, rows)
+def collate(corpus: Corpus, rows: Ints, spoil: Spoil | None = None) -> Batch:
+    """The rows of a corpus as tensors, with <s> and </s> where they belong; sources are spoilt first, if asked for."""
+    sources = corpus.source if spoil is None else _spoilt(corpus.source, rows, spoil)
+    source, source_lengths = _padded(sources, rows if spoil is None else np.arange(len(rows)))
     target, target_lengths = _padded(corpus.target, rows)
     inputs = np.empty_like(target)
     inputs[:, 0] = SOS
@@ -102,6 +105,11 @@ def _padded(ragged: Ragged, rows: Ints) -> tuple[npt.NDArray[np.int64], Ints]:
     values = np.full(real.shape, PAD, dtype=np.int64)
     values[real] = ragged.ids[(starts[:, None] + positions)[real]]
     return values, lengths
+
+
+def _spoilt(sources: Ragged, rows: Ints, spoil: Spoil) -> Ragged:
+    """These rows alone, as the model is shown them."""
+    return Ragged.of([spoil(int(row), sources[int(row)]).tolist() for row in rows])
 
 
 def _closed(values: npt.NDArray[np.int64], lengths: Ints) -> Sequence:

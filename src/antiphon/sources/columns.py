@@ -9,9 +9,9 @@ from pathlib import Path
 
 from antiphon.errors import DataError
 from antiphon.sources.lines import read_lines
-from antiphon.sources.records import file_format, read_rows, typical_row
+from antiphon.sources.records import file_format, is_plain_text, read_rows, typical_row
 
-__all__ = ["Columns", "find_columns"]
+__all__ = ["Columns", "find_columns", "is_text"]
 
 HEAD = 200  # lines looked at
 SOURCES = (
@@ -31,6 +31,17 @@ class Columns:
     source: int | str
     target: int | str
     reason: str
+
+
+def is_text(path: Path) -> bool:
+    """Whether a file is plain text by its name, and nothing in its first lines looks like columns."""
+    if not is_plain_text(path):
+        return False
+    head = [line.text for line in itertools.islice(read_lines(path), HEAD) if line.text.strip()]
+    tabs = sum("\t" in line for line in head)
+    commas = {line.count(",") for line in head}
+    table = 2 * tabs > len(head) or all("|||" in line for line in head) or (len(commas) == 1 and commas != {0})
+    return bool(head) and not table
 
 
 def find_columns(path: Path, name: str) -> Columns:

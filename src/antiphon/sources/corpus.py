@@ -16,6 +16,7 @@ from antiphon.config.schema import DataConfig
 from antiphon.errors import DataError, ModelFolderError
 from antiphon.files import discard
 from antiphon.sources.cache import cache_folder, publish_in_cache
+from antiphon.sources.given import Given, given_tokenizers
 from antiphon.sources.lines import open_bytes
 from antiphon.sources.pairs import Example, file_paths
 from antiphon.sources.preparing import build_entry
@@ -25,7 +26,7 @@ from antiphon.sources.tokens import Tokenizer, load_tokenizer
 __all__ = ["Corpus", "Prepared", "Ragged", "encode_examples", "prepare"]
 
 # Part of every entry's name: raise it when what is stored, or how it is made, changes.
-FORMAT = 2
+FORMAT = 3
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,8 @@ def prepare(data: DataConfig, say: Callable[[str], None]) -> Prepared:
     """The data, from the cache if it has been prepared before."""
     named = file_paths(data.train) + (file_paths(data.dev) if data.dev is not None else [])
     hashes = {name: _file_hash(path) for name, path in named}
-    entry = cache_folder() / "data" / _key(data, hashes)
+    given = given_tokenizers(data)
+    entry = cache_folder() / "data" / _key(data, hashes, given)
     if entry.exists():
         try:
             return _load(entry, data)
@@ -51,7 +53,7 @@ def prepare(data: DataConfig, say: Callable[[str], None]) -> Prepared:
             say(f"{entry}: the cached data is damaged; it is prepared again")
             discard(entry)
     with publish_in_cache(entry) as folder:
-        build_entry(data, hashes, folder, say)
+        build_entry(data, hashes, given, folder, say)
     return _load(entry, data)
 
 
@@ -70,7 +72,8 @@ def _load(entry: Path, data: DataConfig) -> Prepared:
     corpus = Corpus(Ragged.map(entry, "source"), Ragged.map(entry, "target"))
     dev = json.loads((entry / "dev.json").read_text(encoding="utf-8"))
     facts = json.loads((entry / "facts.json").read_text(encoding="utf-8"))
-    if len(corpus.source) != facts["pairs"] or len(corpus.target) != facts["pairs"]:
+    count = facts["pairs" if data.source else "texts"]
+    if len(corpus.source) != count or len(corpus.target) != count:
         raise ValueError("source and target do not belong together")
     examples = [Example(text, tuple(references), line) for text, references, line in dev]
     return Prepared(source, target, corpus, examples, facts)
@@ -83,6 +86,8 @@ def _file_hash(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _key(data: DataConfig, hashes: dict[str, str]) -> str:
-    content = json.dumps([FORMAT, data.model_dump(mode="json"), hashes], sort_keys=True)
+def _key(data: DataConfig, hashes: dict[str, str], given: Given) -> str:
+    """A tokenizer of another run counts by its content: the run may be trained again under the same name."""
+    tokens = {side: tokenizer.fingerprint for side, tokenizer in given.items()}
+    content = json.dumps([FORMAT, data.model_dump(mode="json"), hashes, tokens], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()[:32]

@@ -4,36 +4,31 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeVar
 
+from antiphon.config.models import AttentionConfig, BahdanauConfig, EncoderDecoderConfig, RecurrentEncoderConfig
 from antiphon.config.schema import (
-    AttentionConfig,
-    BahdanauConfig,
     Config,
     DataConfig,
     DecodingConfig,
     EvaluationConfig,
     Metric,
-    ModelConfig,
-    RecurrentEncoderConfig,
     TextConfig,
     TrainingConfig,
 )
 from antiphon.config.yamltext import write_value
 from antiphon.errors import DataError
-from antiphon.sources.columns import find_columns
+from antiphon.sources.columns import find_columns, is_text
+from antiphon.sources.guess_text import text_config
 from antiphon.sources.lines import read_lines
 from antiphon.sources.pairs import Dropped, Pair, file_paths, read_pairs
+from antiphon.sources.sides import Cut, Side, between, cut, round_up, vocabulary
 
-__all__ = ["Guess", "Side", "guess_config"]
+__all__ = ["Guess", "guess_config"]
 
 SAMPLE = 20_000  # pairs looked at
 DEV_NAMES = ("dev", "valid", "val", "validation")
-Number = TypeVar("Number", int, float)
-Tokens = Literal["characters", "words", "bpe", "unigram"]
 
 
 @dataclass(frozen=True)
@@ -44,51 +39,10 @@ class Guess:
     reasons: list[str]
 
 
-@dataclass(frozen=True)
-class Side:
-    """What one side of the sample looks like; counts are of the sample, `words` are split at white space."""
-
-    texts: int
-    letters: frozenset[str]
-    kinds: int
-    words: int
-    mean_words: float
-    mean_letters: float
-    word_length: float
-    most_words: int
-    most_letters: int
-
-    @classmethod
-    def of(cls, texts: list[str]) -> Side:
-        """Measure some texts."""
-        split = [text.split() for text in texts]
-        counts = Counter(word for words in split for word in words)
-        total = counts.total()
-        return cls(
-            texts=len(texts),
-            letters=frozenset(letter for text in texts for letter in text),
-            kinds=len(counts),
-            words=total,
-            mean_words=total / len(texts),
-            mean_letters=sum(map(len, texts)) / len(texts),
-            word_length=sum(len(word) * count for word, count in counts.items()) / max(1, total),
-            most_words=max(map(len, split)),
-            most_letters=max(map(len, texts)),
-        )
-
-
-@dataclass(frozen=True)
-class Cut:
-    """How a side is cut into tokens, why, and how many tokens its texts then have."""
-
-    tokens: Tokens
-    reason: str
-    mean: float
-    longest: int
-
-
 def guess_config(files: list[str]) -> Guess:
-    """Look at the first pairs of one file of pairs or two parallel files."""
+    """Look at the first pairs of one file of pairs or two parallel files, or at the first lines of plain text."""
+    if len(files) == 1 and is_text(file_paths(files[0])[0][1]):
+        return guess_texts(files[0])
     train = files[0] if len(files) == 1 else files
     reasons: list[str] = []
     data = columns_of(files, train, reasons)
@@ -115,6 +69,17 @@ def guess_config(files: list[str]) -> Guess:
     longest = config.decoding.max_length
     reasons.append(f"decoding.max_length {longest}: twice the longest target seen ({target.longest}), 20 to 500")
     return Guess(config, reasons)
+
+
+def guess_texts(file: str) -> Guess:
+    """Plain text in one column: a language model."""
+    reasons = ["plain text in one column: a language model; for pairs put source TAB target on each line"]
+    data = DataConfig(train=file, dev=dev_beside([file]), source=None, target=TextConfig(column=0))
+    pairs = list(itertools.islice(read_pairs(file, data, Dropped()), SAMPLE))
+    total = total_pairs([file], pairs)
+    reasons.append(f"texts: {'' if total == len(pairs) else f'about {total:,}, the first '}{len(pairs):,} looked at")
+    data = data.model_copy(update={"hold_out": held_out(data, total, reasons)})
+    return Guess(text_config(data, Side.of([pair.target for pair in pairs]), total, reasons), reasons)
 
 
 def columns_of(files: list[str], train: str | list[str], reasons: list[str]) -> DataConfig:
@@ -160,22 +125,6 @@ def total_pairs(files: list[str], pairs: list[Pair]) -> int:
     return max(len(pairs), round(path.stat().st_size * packed / taken * len(pairs) / 1000) * 1000)
 
 
-def cut(side: Side) -> Cut:
-    """Characters for single words, words for a small closed set of symbols, sub-words for running text."""
-    often = side.words >= 50 * side.kinds or side.word_length <= 2.5
-    closed = side.kinds <= 100 or (side.kinds <= 300 and often)
-    if closed and side.mean_words >= 1.5 and side.words >= 5 * side.kinds:
-        reason = f"only {side.kinds} different symbols between spaces, each used often"
-        return Cut("words", reason, side.mean_words, side.most_words)
-    if side.kinds <= 100 and side.mean_words < 1.5 and side.texts >= 20 * side.kinds:
-        return Cut("words", f"only {side.kinds} different answers, as in classes", side.mean_words, side.most_words)
-    if side.mean_words < 3 or side.mean_letters < 20:
-        reason = f"short strings ({side.mean_letters:.0f} letters and {side.mean_words:.1f} words on average)"
-        return Cut("characters", reason, side.mean_letters, side.most_letters)
-    reason = f"running text ({side.mean_words:.0f} words on average, {side.kinds:,} different)"
-    return Cut("bpe", reason, side.mean_words * 1.5, max(side.most_words, side.most_letters // 3))
-
-
 def data_section(
     data: DataConfig, left: Side, right: Side, source: Cut, target: Cut, total: int, reasons: list[str]
 ) -> DataConfig:
@@ -184,6 +133,7 @@ def data_section(
     overlap = len(left.letters & right.letters) / max(1, len(left.letters | right.letters))
     shared = both and overlap > 0.5
     sides = []
+    assert data.source is not None
     for name, text, side in (("source", data.source, source), ("target", data.target, target)):
         reasons.append(f"data.{name}.tokens {side.tokens}: {side.reason}")
         longest = between(20, round_up(1.5 * side.longest, 10), 400)
@@ -209,26 +159,21 @@ def held_out(data: DataConfig, total: int, reasons: list[str]) -> float:
     """The share of the sources that becomes dev: about a thousand pairs."""
     share = between(0.01, round(1000 / total, 2), 0.1)
     if data.dev is None:
-        reasons.append(f"data.dev null: no file beside it is called dev, so {share:.0%} of the sources are held out")
+        what = "sources" if data.source else "texts"
+        reasons.append(f"data.dev null: no file beside it is called dev, so {share:.0%} of the {what} are held out")
     else:
         reasons.append(f"data.dev {write_value(data.dev)}: it stands beside the training data")
     return share
 
 
-def vocabulary(tokens: str, total: int) -> int:
-    """How many sub-words so much text can teach; the default where tokens are given."""
-    if tokens not in ("bpe", "unigram"):
-        return 8000
-    return next((size for limit, size in ((5_000, 1000), (20_000, 4000), (500_000, 8000)) if total < limit), 16000)
-
-
-def model_section(data: DataConfig, total: int, reasons: list[str]) -> ModelConfig:
+def model_section(data: DataConfig, total: int, reasons: list[str]) -> EncoderDecoderConfig:
     """As large as the data can fill."""
     size = next((size for limit, size in ((2_000, 64), (20_000, 128), (500_000, 256)) if total < limit), 512)
     dropout = 0.3 if total < 20_000 else 0.2
-    embedding = size if "bpe" in (data.source.tokens, data.target.tokens) else max(32, size // 2)
+    sides = [side.tokens for side in (data.source, data.target) if side]
+    embedding = size if "bpe" in sides else max(32, size // 2)
     reasons.append(f"model sizes {size}, embeddings {embedding}, dropout {dropout}: for {total:,} pairs")
-    return ModelConfig(
+    return EncoderDecoderConfig(
         encoder=RecurrentEncoderConfig(kind="lstm", embedding=embedding, size=size, dropout=dropout),
         context=AttentionConfig(score="additive"),
         decoder=BahdanauConfig(cell="lstm", embedding=embedding, size=size, dropout=dropout),
@@ -262,13 +207,3 @@ def metrics_for(target: Cut) -> list[Metric]:
     if target.tokens == "words":
         return ["exact_match"] if target.longest == 1 else ["per", "exact_match", "token_accuracy"]
     return ["bleu", "chrf", "ter"]
-
-
-def round_up(value: float, step: int) -> int:
-    """The next multiple."""
-    return math.ceil(value / step) * step
-
-
-def between(low: Number, value: Number, high: Number) -> Number:
-    """The value, but not below low and not above high."""
-    return max(low, min(value, high))

@@ -1,5 +1,7 @@
 """From files to pairs of source and target text: TSV, CSV, JSONL or two parallel files, each also as gzip.
 
+A language model reads texts, one a line of a plain file or one column of a table: pairs whose source is empty.
+
 A line that cannot be used is dropped, counted by reason and listed; a file that cannot be used is a DataError.
 """
 
@@ -86,6 +88,9 @@ def file_paths(files: str | list[str]) -> list[tuple[str, Path]]:
 def read_pairs(files: str | list[str], data: DataConfig, dropped: Dropped) -> Iterator[Pair]:
     """Every usable pair in the order of the file; a line with several references gives several pairs."""
     named = file_paths(files)
+    if len(named) == 2 and data.source is None:
+        names = " and ".join(name for name, _ in named)
+        raise DataError(f"{names}: a language model reads one file of texts, not two side by side; give one of them")
     if len(named) == 2:
         yield from _parallel(named, data, dropped)
         return
@@ -95,18 +100,22 @@ def read_pairs(files: str | list[str], data: DataConfig, dropped: Dropped) -> It
         targets = record.targets
         if len(targets) == 1 and record.source.strip() and targets[0].strip():  # nearly every line, so no detour
             yield Pair(record.source, targets[0], record.line)
+        elif data.source is None:
+            yield from _texts_of(name, record, data, dropped)
         else:
             yield from _pairs_of(name, record, dropped)
 
 
 def group(pairs: Iterable[Pair]) -> list[Example]:
-    """One example for each source, in the order they are first seen; equal references count once."""
-    lines: dict[str, int] = {}
-    references: dict[str, dict[str, None]] = {}
+    """One example for each source, in the order they are first seen; equal references count once.
+
+    Texts without a source stay as they are: how often a text is said is what a language model learns.
+    """
+    found: dict[str | int, tuple[Pair, dict[str, None]]] = {}
     for pair in pairs:
-        lines.setdefault(pair.source, pair.line)
-        references.setdefault(pair.source, {})[pair.target] = None
-    return [Example(source, tuple(references[source]), line) for source, line in lines.items()]
+        _, references = found.setdefault(pair.source or len(found), (pair, {}))
+        references[pair.target] = None
+    return [Example(first.source, tuple(references), first.line) for first, references in found.values()]
 
 
 def _counted(name: str, lines: Iterator[Line], dropped: Dropped) -> Iterator[Line]:
@@ -132,6 +141,18 @@ def _pairs_of(name: str, record: Record, dropped: Dropped) -> Iterator[Pair]:
             dropped.add(name, record.line, "empty target")
         for target in targets:
             yield Pair(record.source, target, record.line)
+
+
+def _texts_of(name: str, record: Record, data: DataConfig, dropped: Dropped) -> Iterator[Pair]:
+    """The texts of one record without a source; only a stream has empty ones."""
+    if record.fault:
+        dropped.add(name, record.line, record.fault)
+        return
+    texts = [text for text in record.targets if text.strip() or data.window is not None]
+    if not texts:
+        dropped.add(name, record.line, "empty text")
+    for text in texts:
+        yield Pair("", text, record.line)
 
 
 def _parallel(named: list[tuple[str, Path]], data: DataConfig, dropped: Dropped) -> Iterator[Pair]:

@@ -5,23 +5,22 @@ The files are read as streams, once for each vocabulary and once to encode, so t
 
 from __future__ import annotations
 
-import hashlib
 import json
-from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import astuple, dataclass, field
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any, NamedTuple, TypeVar
 
 from antiphon.config.schema import DataConfig
 from antiphon.errors import DataError
 from antiphon.sources.advice import warnings_about
+from antiphon.sources.given import Given
+from antiphon.sources.holdout import HoldOut
 from antiphon.sources.pairs import Dropped, Example, Pair, group, read_pairs
 from antiphon.sources.ragged import RaggedWriter
+from antiphon.sources.streams import StreamTokenizer
 from antiphon.sources.tokens import Tokenizer, train_tokenizer
 from antiphon.sources.vocabulary import UNK
 
@@ -29,37 +28,12 @@ __all__ = ["build_entry"]
 
 CHUNK = 4096
 SAY_EVERY = 64  # chunks between two signs of life
-MOST_HELD_OUT = 2000
 LISTED = 20
-
-
-@dataclass(frozen=True)
-class HoldOut:
-    """Sources whose hash is at most `limit` go to dev, with all their references; None: nothing does."""
-
-    limit: int | None
-
-    @classmethod
-    def choose(cls, data: DataConfig) -> HoldOut:
-        """The limit that holds out data.hold_out of the different sources: at least 1, at most 2,000."""
-        if data.dev is not None:
-            return cls(None)
-        hashes = array("Q", (_hash(pair.source) for pair in read_pairs(data.train, data, Dropped())))
-        different = np.unique(np.frombuffer(hashes, np.uint64))
-        if len(different) == 1:
-            raise DataError(
-                f"{_label(data.train)}: one source only, so none can be held out; set data.dev or add examples"
-            )
-        count = min(max(1, round(data.hold_out * len(different))), MOST_HELD_OUT)
-        return cls(int(different[count - 1]))
-
-    def holds(self, source: str) -> bool:
-        """Whether a source belongs to dev."""
-        return self.limit is not None and _hash(source) <= self.limit
+V = TypeVar("V")
 
 
 class Encoded(NamedTuple):
-    """A pair and the ids of its two sides."""
+    """A pair and the ids of its two sides; a line of a stream has its line end at the end of its target."""
 
     pair: Pair
     source: list[int]
@@ -68,7 +42,10 @@ class Encoded(NamedTuple):
 
 @dataclass(frozen=True)
 class Encoder:
-    """Pairs to ids; one that is too long for data.source or data.target is dropped and counted."""
+    """Pairs to ids; one that is too long for data.source or data.target is dropped and counted.
+
+    A line of a stream may be of any length: the stream is cut into windows.
+    """
 
     data: DataConfig
     source: Tokenizer
@@ -79,19 +56,30 @@ class Encoder:
         """The pairs of some files that are short enough, many at a time."""
         pairs = iter(pairs)
         while chunk := list(islice(pairs, CHUNK)):
-            sources = self.source.encode_batch([pair.source for pair in chunk])
-            targets = self.target.encode_batch([pair.target for pair in chunk])
-            rows = map(Encoded, chunk, sources, targets)
-            yield [row for row in rows if self._is_short(files, row)]
+            rows = map(Encoded, chunk, self._sources(chunk), self._targets(chunk))
+            yield [row for row in rows if self.data.window is not None or self._is_short(files, row)]
+
+    def _sources(self, chunk: list[Pair]) -> list[list[int]]:
+        if self.data.source is None:
+            return [[] for _ in chunk]
+        return self.source.encode_batch([pair.source for pair in chunk])
+
+    def _targets(self, chunk: list[Pair]) -> list[list[int]]:
+        if self.data.window is None:
+            return self.target.encode_batch([pair.target for pair in chunk])
+        return StreamTokenizer(self.target).encode_batch([f"{pair.target}\n" for pair in chunk])
 
     def _is_short(self, files: str | list[str], row: Encoded) -> bool:
         source_file, target_file = (files, files) if isinstance(files, str) else files
-        source_limit, target_limit = self.data.source.max_length, self.data.target.max_length
-        if len(row.source) > source_limit:
-            self.dropped.add(source_file, row.pair.line, f"source longer than {source_limit} tokens")
-        elif len(row.target) > target_limit:
-            self.dropped.add(target_file, row.pair.line, f"target longer than {target_limit} tokens")
-        return len(row.source) <= source_limit and len(row.target) <= target_limit
+        source, target = self.data.source, self.data.target
+        if source and len(row.source) > source.max_length:
+            self.dropped.add(source_file, row.pair.line, f"source longer than {source.max_length} tokens")
+            return False
+        if len(row.target) > target.max_length:
+            side = "target" if source else "text"
+            self.dropped.add(target_file, row.pair.line, f"{side} longer than {target.max_length} tokens")
+            return False
+        return True
 
 
 @dataclass
@@ -104,38 +92,41 @@ class Counts:
     unknown: dict[str, int] = field(default_factory=lambda: {"source": 0, "target": 0})
     lengths: dict[str, dict[str, float]] = field(default_factory=dict)
 
-    def training_rows(self, rows: list[Encoded], held: HoldOut, dev_sources: set[str]) -> list[Encoded]:
+    def training_rows(self, rows: list[Encoded], held: HoldOut, dev: set[str]) -> list[Encoded]:
         """The rows to learn from, counted; those that are held out are put aside."""
         kept: list[Encoded] = []
         for row in rows:
-            if held.holds(row.pair.source):
+            if held.holds(row.pair):
                 self.held_out.append(row.pair)
             else:
                 kept.append(row)
         self.pairs += len(kept)
-        self.overlap |= dev_sources & {row.pair.source for row in kept}
+        self.overlap |= dev & {row.pair.source or row.pair.target for row in kept}
         self.unknown["source"] += sum(row.source.count(UNK) for row in kept)
         self.unknown["target"] += sum(row.target.count(UNK) for row in kept)
         return kept
 
 
-def build_entry(data: DataConfig, hashes: dict[str, str], folder: Path, say: Callable[[str], None]) -> None:
+def build_entry(
+    data: DataConfig, hashes: dict[str, str], given: Given, folder: Path, say: Callable[[str], None]
+) -> None:
     """Fill `folder` with everything `prepare` needs. `hashes` are the SHA-256 of the files by name."""
     _require_pairs(data)
     dropped = Dropped()
     dev_pairs = list(read_pairs(data.dev, data, dropped)) if data.dev is not None else []
     held = HoldOut.choose(data)
-    say(f"learning the vocabulary from {_label(data.train)}")
-    encoder = Encoder(data, *_vocabularies(data, held), dropped)
+    if "target" not in given or (data.source is not None and "source" not in given):
+        say(f"learning the vocabulary from {_label(data.train)}")
+    encoder = Encoder(data, *_vocabularies(data, held, given), dropped)
     say(f"encoding {_label(data.train)}")
     dev = _dev_examples(encoder, data.dev, dev_pairs) if data.dev is not None else []
-    counts = _encode(encoder, held, folder, {example.source for example in dev}, say)
+    counts = _encode(encoder, held, folder, _known(data, dev), say)
     if not counts.pairs:
-        raise _nothing(data.train, "nothing left to learn from", dropped)
+        raise _nothing(data, data.train, "nothing left to learn from", dropped)
     dev = dev or group(counts.held_out)
     if not dev:
         remedy = "set data.dev, or raise data.hold_out or max_length"
-        raise _nothing(data.train, "no usable dev examples were held out", dropped, remedy)
+        raise _nothing(data, data.train, "no usable dev examples were held out", dropped, remedy)
     encoder.source.save(folder / "source.json")
     encoder.target.save(folder / "target.json")
     facts = _facts(encoder, hashes, counts, dev)
@@ -147,37 +138,51 @@ def _dev_examples(encoder: Encoder, files: str | list[str], pairs: list[Pair]) -
     """Dev has the limits of train: one endless line would cost every evaluation its time and memory."""
     dev = group(row.pair for rows in encoder.chunks(files, pairs) for row in rows)
     if not dev:
-        raise _nothing(files, "no usable dev examples", encoder.dropped)
+        raise _nothing(encoder.data, files, "no usable dev examples", encoder.dropped)
     return dev
 
 
-def _vocabularies(data: DataConfig, held: HoldOut) -> tuple[Tokenizer, Tokenizer]:
-    """Learnt from the training pairs only."""
+def _known(data: DataConfig, dev: list[Example]) -> set[str]:
+    """What train should not have, too: the sources of dev, or its texts. Lines of a stream may well come again."""
+    if data.window is not None:
+        return set()
+    return {example.source or example.references[0] for example in dev}
+
+
+def _vocabularies(data: DataConfig, held: HoldOut, given: Given) -> tuple[Tokenizer, Tokenizer]:
+    """Those of other runs, where they are given; the rest is learnt from the training pairs only."""
 
     def pairs() -> Iterator[Pair]:
-        return (pair for pair in read_pairs(data.train, data, Dropped()) if not held.holds(pair.source))
+        return (pair for pair in read_pairs(data.train, data, Dropped()) if not held.holds(pair))
 
+    if data.source is None:
+        end = "\n" if data.window is not None and data.target.tokens == "characters" else ""
+        lines = (pair.target + end for pair in pairs())
+        text = given.get("target") or train_tokenizer(lines, data.target, where="data.target")
+        return text, text
     if data.shared_vocabulary:
         texts = chain.from_iterable((pair.source, pair.target) for pair in pairs())
-        shared = train_tokenizer(texts, data.source, where="data.source")
+        shared = given.get("source") or train_tokenizer(texts, data.source, where="data.source")
         return shared, shared
-    source = train_tokenizer((pair.source for pair in pairs()), data.source, where="data.source")
-    target = train_tokenizer((pair.target for pair in pairs()), data.target, where="data.target")
-    return source, target
+    source, target = given.get("source"), given.get("target")
+    return (
+        source or train_tokenizer((pair.source for pair in pairs()), data.source, where="data.source"),
+        target or train_tokenizer((pair.target for pair in pairs()), data.target, where="data.target"),
+    )
 
 
-def _encode(encoder: Encoder, held: HoldOut, folder: Path, dev_sources: set[str], say: Callable[[str], None]) -> Counts:
+def _encode(encoder: Encoder, held: HoldOut, folder: Path, dev: set[str], say: Callable[[str], None]) -> Counts:
     """Write the ids of all training pairs."""
     counts = Counts()
     data = encoder.data
     chunks = encoder.chunks(data.train, read_pairs(data.train, data, encoder.dropped))
     with RaggedWriter(folder, "source") as sources, RaggedWriter(folder, "target") as targets:
         for number, rows in enumerate(chunks, start=1):
-            kept = counts.training_rows(rows, held, dev_sources)
+            kept = counts.training_rows(rows, held, dev)
             sources.add([row.source for row in kept])
             targets.add([row.target for row in kept])
             if number % SAY_EVERY == 0:
-                say(f"encoded {counts.pairs:,} pairs")
+                say(f"encoded {counts.pairs:,} {_unit(data)}")
         counts.lengths = {"source": sources.facts(), "target": targets.facts()}
         sources.finish()
         targets.finish()
@@ -188,36 +193,55 @@ def _require_pairs(data: DataConfig) -> None:
     """At least one usable pair, before anything is learnt from them."""
     dropped = Dropped()
     if next(read_pairs(data.train, data, dropped), None) is None:
-        raise _nothing(data.train, "nothing to learn from", dropped)
+        raise _nothing(data, data.train, "nothing to learn from", dropped)
 
 
 def _nothing(
-    files: str | list[str],
-    fact: str,
-    dropped: Dropped,
-    remedy: str = "check data.source and data.target (column, max_length)",
+    data: DataConfig, files: str | list[str], fact: str, dropped: Dropped, remedy: str | None = None
 ) -> DataError:
     """No examples, and the reasons why those of these files were dropped."""
+    sides = "data.source and data.target" if data.source else "data.target"
     names = [files] if isinstance(files, str) else files
     counts = sum((dropped.files[name] for name in names), Counter[str]())
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in counts.most_common())
+    remedy = remedy or f"check {sides} (column, max_length)"
     return DataError(f"{_label(files)}: {fact} ({reasons or 'only a header'}); {remedy}")
 
 
 def _facts(encoder: Encoder, hashes: dict[str, str], counts: Counts, dev: list[Example]) -> dict[str, Any]:
     """What the run's data.json says, but for the warnings."""
     data, source, target = encoder.data, encoder.source, encoder.target
+    sizes = {"source": source.size, "target": target.size}
+    vocabulary = {**sizes, "shared": data.shared_vocabulary} if data.source else sizes
+    references = {"sources": len(dev), "references": _references(dev)} if data.source else {"texts": len(dev)}
     return {
         "files": _files(data, hashes, encoder.dropped, counts, dev),
-        "pairs": counts.pairs,
-        "lengths": counts.lengths,
-        "vocabulary": {"source": source.size, "target": target.size, "shared": data.shared_vocabulary},
-        "train_unknown": counts.unknown,
-        "dev": {"sources": len(dev), "references": _references(dev), "held_out": data.dev is None},
+        _unit(data): counts.pairs,
+        "lengths": _sides(data, counts.lengths),
+        "vocabulary": _sides(data, vocabulary),
+        **_tokenizers(data),
+        "train_unknown": _sides(data, counts.unknown),
+        "dev": {**references, "held_out": data.dev is None},
         "dev_overlap": len(counts.overlap),
-        "dev_unknown": _dev_unknown(dev, source, target),
+        "dev_unknown": _sides(data, _dev_unknown(dev, source, target)),
         "dropped": encoder.dropped.facts(),
     }
+
+
+def _tokenizers(data: DataConfig) -> dict[str, dict[str, str]]:
+    """The runs that tokenizers were taken from, if any."""
+    sides = {"source": data.source, "target": data.target}
+    runs = {side: config.tokenizer for side, config in sides.items() if config and config.tokenizer}
+    return {"tokenizers": runs} if runs else {}
+
+
+def _unit(data: DataConfig) -> str:
+    return "pairs" if data.source else "texts"
+
+
+def _sides(data: DataConfig, values: dict[str, V]) -> dict[str, V]:
+    """By side; where there is no source, the other side is the text."""
+    return values if data.source else {"text": values["target"]}
 
 
 def _files(
@@ -227,7 +251,7 @@ def _files(
     pairs = {"train": counts.pairs, "dev": _references(dev)}
     parts = [("train", data.train)] + ([("dev", data.dev)] if data.dev is not None else [])
     return [
-        {"part": part, "path": name, "sha256": hashes[name], "lines": dropped.lines[name], "pairs": pairs[part]}
+        {"part": part, "path": name, "sha256": hashes[name], "lines": dropped.lines[name], _unit(data): pairs[part]}
         for part, files in parts
         for name in ([files] if isinstance(files, str) else files)
     ]
@@ -251,10 +275,6 @@ def _dev_unknown(dev: list[Example], source: Tokenizer, target: Tokenizer) -> di
 
 def _references(dev: list[Example]) -> int:
     return sum(len(example.references) for example in dev)
-
-
-def _hash(source: str) -> int:
-    return int.from_bytes(hashlib.blake2b(source.encode(), digest_size=8).digest(), "big")
 
 
 def _label(files: str | list[str]) -> str:

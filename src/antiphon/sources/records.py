@@ -1,4 +1,4 @@
-"""Lines as records: the columns of TSV and CSV, the keys of JSONL."""
+"""Lines as records: the columns of TSV and CSV, the keys of JSONL, the lines of plain text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from antiphon.errors import DataError
 from antiphon.sources.lines import Line
 from antiphon.visible import visible
 
-__all__ = ["Record", "Row", "file_format", "read_records", "read_rows", "typical_row"]
+__all__ = ["Record", "Row", "file_format", "is_plain_text", "read_records", "read_rows", "typical_row"]
 
 # So many lines tell how many columns a table without a header has.
 HEAD = 100
@@ -62,12 +62,27 @@ class Row(NamedTuple):
 
 def file_format(path: Path) -> Format:
     """JSONL or CSV if the suffix (before .gz) says so, else TSV."""
-    suffix = Path(path.stem if path.suffix.lower() == ".gz" else path.name).suffix.lower()
+    suffix = _suffix(path)
     return "jsonl" if suffix == ".jsonl" else "csv" if suffix == ".csv" else "tsv"
 
 
+def is_plain_text(path: Path) -> bool:
+    """Whether a file is no table by its name; to a language model its lines are texts, tabs and all."""
+    return _suffix(path) not in (".tsv", ".csv", ".jsonl")
+
+
+def _suffix(path: Path) -> str:
+    return Path(path.stem if path.suffix.lower() == ".gz" else path.name).suffix.lower()
+
+
 def read_records(path: Path, lines: Iterator[Line], data: DataConfig) -> Iterator[Record]:
-    """What each line of a file holds."""
+    """What each line of a file holds; without a data.source every record is a text alone.
+
+    In a pretext task source and target are the same column: of plain text, each line.
+    """
+    same = data.source is not None and data.source.column == data.target.column == 0
+    if is_plain_text(path) and (data.source is None or same):
+        return _text_records(path, lines, data)
     if file_format(path) == "jsonl":
         return _json_records(path, lines, data)
     return _table_records(path, read_rows(path, lines), data)
@@ -83,6 +98,23 @@ def typical_row(rows: Sequence[Row]) -> Row:
     readable = [row for row in rows if not row.fault]
     [(width, _)] = Counter(len(row.cells) for row in readable).most_common(1)
     return next(row for row in readable if len(row.cells) == width)
+
+
+def _text_records(path: Path, lines: Iterator[Line], data: DataConfig) -> Iterator[Record]:
+    """Plain text: a text on each line. In a stream an empty line is one, too."""
+    column = _columns(data)[-1]
+    if column.name != 0:
+        raise DataError(
+            f"{path}: plain text has no columns, but {column.key} is {column.name!r}; set it to 0, or, if this is a "
+            "table, rename the file to .tsv or .csv"
+        )
+    for line in lines:
+        if data.header and line.number == 1:
+            continue
+        if data.window is None and not line.text.strip():
+            yield Record(line.number, fault="empty line")
+        else:
+            yield Record(line.number, line.text if data.source else "", (line.text,))
 
 
 def _table_records(path: Path, rows: Iterator[Row], data: DataConfig) -> Iterator[Record]:
@@ -102,14 +134,15 @@ def _table_records(path: Path, rows: Iterator[Row], data: DataConfig) -> Iterato
     model = typical_row(head or [first])
     numbers = [_number(path, column, model.cells) for column in columns]
     for row in itertools.chain(head, rows):
-        yield _record(row, len(model.cells), numbers)
+        yield _record(row, len(model.cells), numbers, with_source=data.source is not None)
 
 
 def _json_records(path: Path, lines: Iterator[Line], data: DataConfig) -> Iterator[Record]:
     """JSONL: an object on each line; columns are keys, and a list of strings is several references."""
     columns = [Column(column.key, str(column.name)) for column in _columns(data)]
-    source, *targets = [str(column.name) for column in columns]
-    missing = {source, *targets}
+    names = [str(column.name) for column in columns]
+    source, targets = (names[0], names[1:]) if data.source else (None, names)
+    missing = set(names)
     seen: dict[str, None] = {}
     for line in lines:
         value = _json_object(line.text)
@@ -125,10 +158,11 @@ def _json_records(path: Path, lines: Iterator[Line], data: DataConfig) -> Iterat
 
 
 def _columns(data: DataConfig) -> list[Column]:
-    """The source's column, then the columns of the references."""
+    """The source's column, if there is a source, then the columns of the references."""
     if problems := data_problems(data):
         raise DataError(problems)
-    sides = (("data.source.column", data.source.column), ("data.target.column", data.target.column))
+    sides = [("data.source.column", data.source.column)] if data.source else []
+    sides.append(("data.target.column", data.target.column))
     return [Column(key, name) for key, value in sides for name in (value if isinstance(value, list) else [value])]
 
 
@@ -204,13 +238,14 @@ def _quoted(text: str, most: int = 40) -> str:
     return f"'{visible(text[:most], keep=' ')}'"
 
 
-def _record(row: Row, width: int, numbers: list[int]) -> Record:
+def _record(row: Row, width: int, numbers: list[int], *, with_source: bool) -> Record:
     if row.fault:
         return Record(row.line, fault=row.fault)
     cells = row.cells
     if len(cells) != width:
         return Record(row.line, fault="too many columns" if len(cells) > width else "too few columns")
-    return Record(row.line, cells[numbers[0]], tuple(cells[number] for number in numbers[1:]))
+    texts = tuple(cells[number] for number in numbers)
+    return Record(row.line, texts[0], texts[1:]) if with_source else Record(row.line, targets=texts)
 
 
 def _json_object(text: str) -> dict[str, Any] | str:
@@ -224,19 +259,21 @@ def _json_object(text: str) -> dict[str, Any] | str:
     return value if isinstance(value, dict) else "not a JSON object"
 
 
-def _json_record(line: int, value: dict[str, Any], source: str, targets: list[str]) -> Record:
-    for key in (source, *targets):
+def _json_record(line: int, value: dict[str, Any], source: str | None, targets: list[str]) -> Record:
+    """`source` is None where there is none."""
+    for key in targets if source is None else [source, *targets]:
         if key not in value:
             return Record(line, fault=f"no key {_quoted(key)}")
+    read = "" if source is None else value[source]
     references: list[Any] = []
     for key in targets:
         references.extend(value[key] if isinstance(value[key], list) else [value[key]])
-    for text in (value[source], *references):
+    for text in (read, *references):
         if not isinstance(text, str):
             return Record(line, fault="a value is not a string")
         if not _is_unicode(text):
             return Record(line, fault="half of a surrogate pair")
-    return Record(line, value[source], tuple(references))
+    return Record(line, read, tuple(references))
 
 
 def _is_unicode(text: str) -> bool:

@@ -18,6 +18,7 @@ from antiphon.visible import visible
 __all__ = ["write_card"]
 
 _NOT_METRICS = {"update", "epoch", "train_loss", "learning_rate", "tokens_per_second", "padding", "seconds", "best"}
+KINDS = {"language-model": "language model", "concatenated": 'network over "source <sep> target"'}
 _VERSIONS = ("antiphon", "python", "torch", "platform", "cpu", "threads")
 
 
@@ -31,7 +32,7 @@ def write_card(run: Path) -> None:
         _part("Data", _data(record, config)),
         _part("Model", _model(record, config)),
         _part("Results on dev", _results(record)),
-        _part("Use", _use(record)),
+        _part("Use", _use(record, config)),
         _part("Limits", _limits(record, config)),
         _part("Made with", _versions(record)),
     ]
@@ -65,22 +66,42 @@ def _part(title: str, lines: list[str]) -> str:
 
 
 def _what(record: Record, config: dict[str, object]) -> str:
-    kind = f"{_name(str(config.get('model.decoder.kind', 'attention')).capitalize())} encoder-decoder"
+    kind = str(config.get("model.kind", "encoder-decoder"))
+    network = _name(str(config.get("model.decoder.kind", "attention")).capitalize())
     size = record.summary.get("parameters")
     weights = f" with {number(size)} parameters" if isinstance(size, int) else ""
     return (
-        f"{kind}{weights} that turns one sequence into another, trained with Antiphon. "
+        f"{network} {KINDS.get(kind, 'encoder-decoder')}{weights} that {_does(config)}, trained with Antiphon. "
         "This folder is the run and the model: copy it as it is."
     )
+
+
+def _does(config: dict[str, object]) -> str:
+    return "says how a text goes on" if _is_text(config) else "turns one sequence into another"
+
+
+def _is_text(config: dict[str, object]) -> bool:
+    """A language model."""
+    return config.get("model.kind") == "language-model"
+
+
+def _attends(config: dict[str, object]) -> bool:
+    """Whether there is attention to draw."""
+    kinds = {config.get(f"model.{part}.kind") for part in ("encoder", "context", "decoder")}
+    return "transformer" in kinds or config.get("model.context.kind", "attention") == "attention"
 
 
 def _data(record: Record, config: dict[str, object]) -> list[str]:
     lines = [f"- {name}: {_files(config[f'data.{name}'])}" for name in ("train", "dev") if config.get(f"data.{name}")]
     if "data.dev" in config and config["data.dev"] is None:
-        lines.append(f"- dev: {number(_percent(config.get('data.hold_out')))} % of the sources, held out of train")
+        what = "texts" if _is_text(config) else "sources"
+        lines.append(f"- dev: {number(_percent(config.get('data.hold_out')))} % of the {what}, held out of train")
     for side in ("source", "target"):
         if f"data.{side}.tokens" in config:
-            lines.append(f"- {side}: {_code(config[f'data.{side}.tokens'])} as tokens")
+            name = "text" if _is_text(config) else side
+            lines.append(f"- {name}: {_code(config[f'data.{side}.tokens'])} as tokens")
+    if isinstance(config.get("data.window"), int):
+        lines.append(f"- one stream, in windows of {number(int(str(config['data.window'])))} tokens")
     dropped = record.data.get("dropped")
     total = dropped.get("total") if isinstance(dropped, dict) else None
     if isinstance(total, int) and total:
@@ -131,14 +152,25 @@ def _results(record: Record) -> list[str]:
     return lines
 
 
-def _use(record: Record) -> list[str]:
+def _use(record: Record, config: dict[str, object]) -> list[str]:
     name = visible(record.name, keep=" ")  # a line end in a folder's name would end the block of code
     folder = shlex.quote(name)
-    return [
-        "```sh",
+    commands = [
         f"antiphon generate {folder} input.txt     # a line in, a line out",
         f"antiphon evaluate {folder} pairs.tsv     # metrics with 95 % intervals",
-        f"antiphon explain {folder} 'a text' --out attention.png",
+        f"antiphon explain {folder} 'a text' --out attention.png"
+        if _attends(config)
+        else f"antiphon map {folder} input.txt --out map.html    # sentences as points",
+    ]
+    if _is_text(config):
+        commands = [
+            f"antiphon generate {folder} prompts.txt --sample     # goes on where each line ends",
+            f"antiphon score {folder} texts.txt                   # log p of each line",
+            f"antiphon evaluate {folder} texts.txt                # perplexity and more, with 95 % intervals",
+        ]
+    return [
+        "```sh",
+        *commands,
         "```",
         "",
         "```python",

@@ -6,17 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import torch
 
 from antiphon.build import build_model
 from antiphon.config.checks import check_config
 from antiphon.config.schema import Config, DataConfig
 from antiphon.errors import DataError, UserError
-from antiphon.sources.batches import collate, padding_share, plan
 from antiphon.sources.corpus import Prepared, prepare
+from antiphon.sources.given import given_tokenizers
 from antiphon.sources.pairs import Dropped, read_pairs
+from antiphon.training.feeding import batches_of
 from antiphon.training.loss import cross_entropy
+from antiphon.training.parts import fill_parts, missing_parts
 
 __all__ = ["CheckReport", "check_run", "nothing_usable"]
 
@@ -33,23 +34,25 @@ class CheckReport:
 
 def check_run(config: Config, say: Callable[[str], None]) -> CheckReport:
     """Reads all the data, builds the model and tries one batch."""
-    problems = list(dict.fromkeys([*check_config(config), *_unreadable(config.data)]))
+    missing = [*_unusable_tokenizers(config.data), *missing_parts(config.model)]
+    problems = list(dict.fromkeys([*check_config(config), *_unreadable(config.data), *missing]))
     if problems:
         return CheckReport(problems=problems)
     try:
         prepared = prepare(config.data, say)
+        facts = _facts(config, prepared)
     except UserError as error:
         return CheckReport(problems=error.problems)
     found = prepared.facts
-    return CheckReport(warnings=list(found["warnings"]), facts=_facts(config, prepared), dropped=found["dropped"])
+    return CheckReport(warnings=list(found["warnings"]), facts=facts, dropped=found["dropped"])
 
 
-def nothing_usable(files: str | list[str], dropped: Dropped) -> DataError:
+def nothing_usable(files: str | list[str], data: DataConfig, dropped: Dropped) -> DataError:
     """Not one line of a file can be used, and why."""
     names = files if isinstance(files, str) else " and ".join(files)
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in dropped.reasons.most_common())
-    remedy = "check data.source and data.target (column)"
-    return DataError(f"{names}: not one line can be used ({reasons or 'only a header'}); {remedy}")
+    sides = "data.source and data.target" if data.source else "data.target"
+    return DataError(f"{names}: not one line can be used ({reasons or 'only a header'}); check {sides} (column)")
 
 
 def _unreadable(data: DataConfig) -> list[str]:
@@ -61,27 +64,59 @@ def _unreadable(data: DataConfig) -> list[str]:
         try:
             dropped = Dropped()
             if not any(True for _ in read_pairs(files, data, dropped)):
-                raise nothing_usable(files, dropped)
+                raise nothing_usable(files, data, dropped)
         except UserError as error:
             problems += error.problems
     return problems
 
 
+def _unusable_tokenizers(data: DataConfig) -> list[str]:
+    """What is wrong with the tokenizers of other runs."""
+    try:
+        given_tokenizers(data)
+    except UserError as error:
+        return error.problems
+    return []
+
+
+def _of_data(data: DataConfig, prepared: Prepared) -> list[str]:
+    """How much there is of it, and how long it is."""
+    source, target = prepared.source_tokenizer.size, prepared.target_tokenizer.size
+    longest = [int(side.lengths.max()) for side in (prepared.train.source, prepared.train.target)]
+    if data.window is not None:
+        tokens = len(prepared.train.target.ids)
+        return [
+            f"train: a stream of {tokens:,} tokens in {len(prepared.train):,} lines; dev: {len(prepared.dev):,} lines",
+            f"vocabulary: {target:,} tokens",
+        ]
+    if data.source is None:
+        return [
+            f"train: {len(prepared.train):,} texts; dev: {len(prepared.dev):,} texts",
+            f"vocabulary: {target:,} tokens",
+            f"longest: {longest[1]} tokens",
+        ]
+    return [
+        f"train: {len(prepared.train):,} pairs; dev: {len(prepared.dev):,} sources",
+        f"vocabulary: {source:,} source tokens, {target:,} target tokens",
+        f"longest: {longest[0]} source tokens, {longest[1]} target tokens",
+    ]
+
+
 def _facts(config: Config, prepared: Prepared) -> list[str]:
     source, target = prepared.source_tokenizer, prepared.target_tokenizer
-    lengths = prepared.train.source.lengths + 1, prepared.train.target.lengths + 1
-    batches = plan(*lengths, budget=config.training.batch_tokens, seed=config.training.seed, epoch=0)
+    batches = batches_of(config, prepared)
+    planned = batches.plan(epoch=0)
     with torch.random.fork_rng(devices=[]):  # the same words each time, and nobody else's random numbers are touched
         torch.manual_seed(config.training.seed)
         model = build_model(config.model, source_tokens=source.size, target_tokens=target.size)
-        batch = collate(prepared.train, min(batches, key=len))
+        parts: list[str] = []
+        fill_parts(model, config, source, target, parts.append)
+        batch = batches.collate(min(planned, key=len), epoch=0)
         loss = cross_entropy(model(batch.source, batch.inputs).logits, batch.outputs)
     loss.backward()
-    longest = tuple(int(np.max(side)) for side in lengths)
     return [
-        f"train: {len(prepared.train):,} pairs; dev: {len(prepared.dev):,} sources",
-        f"vocabulary: {source.size:,} source tokens, {target.size:,} target tokens",
-        f"longest: {longest[0] - 1} source tokens, {longest[1] - 1} target tokens",
-        f"batches: {len(batches):,} an epoch, padding {padding_share(batches, *lengths):.1%}",
+        *_of_data(config.data, prepared),
+        f"batches: {len(planned):,} an epoch, padding {batches.padding(planned):.1%}",
         f"model: {model.parameter_count:,} parameters; one batch tried, loss {float(loss.plain) / loss.count:.2f}",
+        *parts,
     ]

@@ -14,12 +14,14 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from antiphon.files import discard, publish, sha256, sweep, to_json
+from antiphon.sequence import Carried
 from antiphon.training.optimisers import optimizer_tensors, restore_optimizer
 from antiphon.training.progress import Progress
 
 __all__ = ["Checkpoint", "Checkpoints", "average", "made_with"]
 
 WEIGHTS, OPTIMIZER, PROGRESS, MANIFEST = "model.safetensors", "optimizer.safetensors", "progress.json", "manifest.json"
+CARRIED = "carried/"  # what the names of a carried state's tensors begin with
 CHECKED = {WEIGHTS, OPTIMIZER, PROGRESS}
 BROKEN = (ValueError, KeyError, TypeError, AttributeError)  # what reading a broken manifest may raise
 
@@ -76,12 +78,18 @@ class Checkpoint:
             return f"{MANIFEST} cannot be read"
         return None
 
+    def carried(self) -> dict[str, Tensor]:
+        """The tensors of the state that goes on from batch to batch; none where nothing does."""
+        tensors = load_file(self.folder / OPTIMIZER)
+        return {name.removeprefix(CARRIED): part.clone() for name, part in tensors.items() if name.startswith(CARRIED)}
+
     def restore(self, model: nn.Module, optimizer: Optimizer) -> Progress:
         """Weights, optimiser, random numbers and position, as they were."""
         model.load_state_dict(self.weights())
         tensors = load_file(self.folder / OPTIMIZER)
         torch.set_rng_state(tensors.pop("rng").clone())
-        restore_optimizer(optimizer, model, tensors)
+        kept = {name: tensor for name, tensor in tensors.items() if not name.startswith(CARRIED)}
+        restore_optimizer(optimizer, model, kept)
         return self.progress()
 
 
@@ -96,11 +104,15 @@ class Checkpoints:
             return []
         return [Checkpoint(path) for path in sorted(self.folder.iterdir()) if path.name.isdigit()]
 
-    def save(self, model: nn.Module, optimizer: Optimizer, progress: Progress) -> Checkpoint:
+    def save(
+        self, model: nn.Module, optimizer: Optimizer, progress: Progress, carried: Carried | None = None
+    ) -> Checkpoint:
         path = self.folder / f"{progress.update:08d}"
-        weights = {name: tensor.detach().contiguous() for name, tensor in model.state_dict().items()}
+        weights = {name: tensor.detach().clone().contiguous() for name, tensor in model.state_dict().items()}
         numbers = all(bool(torch.isfinite(tensor).all()) for tensor in weights.values())
-        state = {**optimizer_tensors(optimizer, model), "rng": torch.get_rng_state()}
+        going_on = carried.tensors() if carried else {}
+        between = {f"{CARRIED}{name}": part.clone().contiguous() for name, part in going_on.items()}
+        state = {**optimizer_tensors(optimizer, model), **between, "rng": torch.get_rng_state()}
         with publish(path, replace=True) as folder:
             # Not safetensors' own save_file: its error for a full disk is not an OSError.
             (folder / WEIGHTS).write_bytes(save(weights))

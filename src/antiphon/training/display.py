@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from rich.console import Console
 from rich.markup import escape
@@ -10,10 +10,26 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from antiphon.visible import visible
 
-__all__ = ["Display", "LiveDisplay", "PlainDisplay", "SilentDisplay", "open_display"]
+__all__ = ["Display", "LiveDisplay", "PlainDisplay", "Sample", "SilentDisplay", "open_display"]
 
 Row = dict[str, float]
-Sample = tuple[str, str, bool]  # source, output, right
+
+
+class Sample(NamedTuple):
+    """An answer while training; where there is no reference, none is right or wrong."""
+
+    source: str
+    output: str
+    references: tuple[str, ...] = ()
+
+    @property
+    def mark(self) -> str:
+        if not self.references:
+            return "·"
+        return "✓" if self.output in self.references else "✗"
+
+
+COLOURS = {"✓": "green", "✗": "red", "·": "dim"}
 
 
 class Display(Protocol):
@@ -64,8 +80,8 @@ class PlainDisplay:
 
     def evaluation(self, row: Row, metrics: list[str], best: bool, samples: list[Sample]) -> None:
         self._line(evaluation_line(row, metrics, best))
-        for source, output, right in samples:
-            self._line(f"    {'✓' if right else '✗'} {visible(source, keep=' ')} → {visible(output, keep=' ')}")
+        for sample in samples:
+            self._line(f"    {sample.mark} {visible(sample.source, keep=' ')} → {visible(sample.output, keep=' ')}")
 
     def close(self) -> None:
         pass
@@ -121,10 +137,10 @@ class LiveDisplay(PlainDisplay):
             self.headed = True
         line = "".join(f"{cell:>{_width(name)}}" for name, cell in cells.items())
         self.console.print(line + (" [yellow]★[/yellow]" if best else ""), highlight=False)
-        for source, output, right in samples:
-            mark = "[green]✓[/green]" if right else "[red]✗[/red]"
-            line = f"{escape(visible(source, keep=' '))} [dim]→[/dim] {escape(visible(output, keep=' '))}"
-            self.console.print(f"    {mark} {line}", highlight=False)
+        for sample in samples:
+            source, output = (escape(visible(text, keep=" ")) for text in (sample.source, sample.output))
+            mark = f"[{COLOURS[sample.mark]}]{sample.mark}[/{COLOURS[sample.mark]}]"
+            self.console.print(f"    {mark} {source} [dim]→[/dim] {output}", highlight=False)
 
     def close(self) -> None:
         self.bar.stop()

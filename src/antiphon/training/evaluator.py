@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from antiphon.config.schema import Config
 from antiphon.decoding.generator import Generator
-from antiphon.evaluation.evaluate import evaluate_examples, loss_estimate, perplexity
+from antiphon.evaluation.evaluate import evaluate_examples
+from antiphon.evaluation.likelihood import OF_LOSS, likelihood, likelihood_value
 from antiphon.folder import save_weights
+from antiphon.sources.noise import as_read
 from antiphon.sources.pairs import Example
-from antiphon.training.display import Display
+from antiphon.training.display import Display, Sample
 from antiphon.training.progress import Moment, Progress, best_row
 from antiphon.training.run_folder import RunFolder
 
 __all__ = ["Evaluator", "spread"]
 
 SAMPLES = 3
+PROMPT, CHARACTERS = 4, 12  # tokens of a text that a language model is given, to see how it goes on
+WRITTEN = 60  # and so many it may write
 
 
 def spread(examples: list[Example], count: int) -> list[Example]:
@@ -35,7 +39,8 @@ class Evaluator:
         self.folder = folder
         self.display = display
         wanted = dict.fromkeys([config.training.metric, *config.evaluation.metrics])
-        self.metrics: list[str] = [name for name in wanted if name not in ("loss", "perplexity")]
+        self.metrics: list[str] = [name for name in wanted if name != "loss"]  # which is always there
+        self.compared: list[str] = [name for name in wanted if name not in OF_LOSS]
 
     def __call__(self, progress: Progress, moment: Moment) -> None:
         figures, samples = self.figures()
@@ -53,27 +58,40 @@ class Evaluator:
         progress.loss_sum, progress.loss_count = 0.0, 0
         self._keep(progress, row, samples)
 
-    def figures(self) -> tuple[dict[str, float], list[tuple[Example, str]]]:
+    def figures(self) -> tuple[dict[str, float], list[Sample]]:
         """dev_loss, perplexity and the chosen metrics of the weights as they are; a few answers."""
         self.generator.model.eval()
-        loss = loss_estimate(self.generator, self.dev, self.config.decoding.batch_size, samples=0)
-        decoded = evaluate_examples(self.generator, self.decoded, metrics=self.metrics, beam=1, samples=0)
-        figures = {
-            "dev_loss": loss.value,
-            "perplexity": perplexity(loss.value),
-            **{name: one.value for name, one in decoded.values.items()},
-        }
-        return figures, self._samples(decoded.outputs)
+        found = likelihood(self.generator, self.dev, self.config.decoding.batch_size)
+        of_loss = dict.fromkeys(["perplexity", *(name for name in self.metrics if name in OF_LOSS)])
+        figures = {name: likelihood_value(found, name) for name in of_loss}
+        figures = {"dev_loss": likelihood_value(found, "loss"), **figures}
+        if self.config.data.source is None:
+            return figures, self._continuations()
+        decoded = evaluate_examples(self.generator, self.decoded, metrics=self.compared, beam=1, samples=0)
+        return {**figures, **{name: one.value for name, one in decoded.values.items()}}, self._samples(decoded.outputs)
 
-    def _samples(self, outputs: list[str]) -> list[tuple[Example, str]]:
+    def _samples(self, outputs: list[str]) -> list[Sample]:
         """The first few with their answers, also when no metric asked for answers."""
         shown = self.decoded[:SAMPLES]
         if not outputs:
             answers = self.generator.generate([example.source for example in shown], beam=1, weights=False)
             outputs = [answer.text for answer in answers]
-        return list(zip(shown, outputs[:SAMPLES], strict=True))
+        return [
+            Sample(as_read(self.generator.source_tokenizer, example.source), output, example.references)
+            for example, output in zip(shown, outputs[:SAMPLES], strict=True)
+        ]
 
-    def _keep(self, progress: Progress, row: dict[str, float], samples: list[tuple[Example, str]]) -> None:
+    def _continuations(self) -> list[Sample]:
+        """The beginnings of a few texts, and how a language model goes on."""
+        tokenizer = self.generator.target_tokenizer
+        texts = spread([example for example in self.dev if example.references[0].strip()], SAMPLES)
+        length = CHARACTERS if tokenizer.kind == "characters" else PROMPT
+        prompts = [tokenizer.decode(tokenizer.encode(example.references[0])[:length]) for example in texts]
+        longest = min(WRITTEN, self.config.decoding.max_length)
+        answers = self.generator.generate(prompts, beam=1, max_length=longest, weights=False)
+        return [Sample(prompt, answer.text) for prompt, answer in zip(prompts, answers, strict=True)]
+
+    def _keep(self, progress: Progress, row: dict[str, float], samples: list[Sample]) -> None:
         best = best_row(progress.history, self.config.training.metric)
         if best is row:
             save_weights(self.folder.path, self.generator.model.state_dict())
@@ -82,13 +100,12 @@ class Evaluator:
             [
                 {
                     "update": progress.update,
-                    "source": example.source,
-                    "references": list(example.references),
-                    "output": output,
+                    "source": sample.source,
+                    "references": list(sample.references),
+                    "output": sample.output,
                 }
-                for example, output in samples
+                for sample in samples
             ],
         )
         self.folder.write_metrics(progress.history, int(best["update"]) if best else None)
-        shown = [(example.source, output, output in example.references) for example, output in samples]
-        self.display.evaluation(row, self.metrics, best is row, shown)
+        self.display.evaluation(row, self.metrics, best is row, samples)

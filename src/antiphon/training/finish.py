@@ -14,6 +14,7 @@ from antiphon.files import disk_errors
 from antiphon.folder import LoadedModel, is_whole, load_weights, save_weights
 from antiphon.pictures.attention import draw_attention
 from antiphon.pictures.curves import draw_results
+from antiphon.pictures.views import draw_view, view_of
 from antiphon.training.card import write_card
 from antiphon.training.checkpoints import Checkpoint, Checkpoints, average
 from antiphon.training.evaluator import Evaluator
@@ -24,6 +25,7 @@ from antiphon.training.run_folder import RunFolder
 __all__ = ["draw_pictures", "finish", "is_finished", "load_into", "write_pages"]
 
 PICTURES = 4
+WITH_HEADS = 2  # of them, those whose every head is drawn, where there are many
 
 
 def is_finished(folder: RunFolder, reason: str) -> bool:
@@ -122,6 +124,8 @@ def write_pages(
 
 
 def _draw_attention(evaluator: Evaluator) -> None:
+    if evaluator.config.data.source is None:
+        return  # a language model has no source to look at
     folder = evaluator.folder.attention
     with disk_errors(folder):
         folder.mkdir(exist_ok=True)
@@ -130,7 +134,11 @@ def _draw_attention(evaluator: Evaluator) -> None:
     # One without a check: pictures take a moment, and a signal has been heard already.
     generator = Generator(LoadedModel(spoken.config, spoken.model, spoken.source_tokenizer, spoken.target_tokenizer))
     sources = [example.source for example in evaluator.decoded[:PICTURES]]
-    for number, answer in enumerate(generator.generate(sources, beam=1), start=1):
+    for number, answer in enumerate(generator.generate(sources, beam=1, looks=True), start=1):
         if answer.weights is not None:
             path = folder / f"{number}.png"
             draw_attention(answer.weights, answer.source_tokens, answer.tokens, path, title=answer.text)
+        if number <= WITH_HEADS and answer.looks is not None and answer.looks.kinds:
+            view = view_of(generator, answer)
+            if view.weights.shape[:2] != (1, 1):
+                draw_view(view, folder / f"{number}-heads.png", title=answer.text)

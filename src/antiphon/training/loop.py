@@ -10,20 +10,22 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
+from torch import nn
 from torch.nn.utils import clip_grad_norm_
 from torch.optim import Optimizer
 
 from antiphon.config.schema import TrainingConfig
 from antiphon.errors import DivergedError
-from antiphon.model import EncoderDecoder
-from antiphon.sources.batches import collate, padding_share, plan
-from antiphon.sources.corpus import Corpus
+from antiphon.model import SequenceModel
+from antiphon.sequence import Carried
+from antiphon.sources.feed import Batches
 from antiphon.training.checkpoints import Checkpoints
 from antiphon.training.display import Display
-from antiphon.training.loss import cross_entropy
 from antiphon.training.progress import Moment, Progress, best_row, evaluations_since_better
 from antiphon.training.run_folder import RunFolder
+from antiphon.training.sampling import sampling_share
 from antiphon.training.schedules import learning_rate
+from antiphon.training.teaching import teach
 
 __all__ = ["Loop"]
 
@@ -63,9 +65,11 @@ class Loop:
         self,
         *,
         config: TrainingConfig,
-        model: EncoderDecoder,
+        model: SequenceModel,
+        frozen: list[nn.Module],
         optimizer: Optimizer,
-        corpus: Corpus,
+        batches: Batches,
+        carried: Carried | None = None,
         progress: Progress,
         checkpoints: Checkpoints,
         folder: RunFolder,
@@ -75,8 +79,10 @@ class Loop:
     ) -> None:
         self.config = config
         self.model = model
+        self.frozen = frozen
         self.optimizer = optimizer
-        self.corpus = corpus
+        self.batches = batches
+        self.carried = carried
         self.progress = progress
         self.checkpoints = checkpoints
         self.folder = folder
@@ -84,10 +90,8 @@ class Loop:
         self.evaluate = evaluate
         self.check = check
         self.window = Window()
-        self.source_lengths = corpus.source.lengths + 1  # </s> counts
-        self.target_lengths = corpus.target.lengths + 1
-        self.plan = self._plan()
-        self.padding = padding_share(self.plan, self.source_lengths, self.target_lengths)
+        self.plan = batches.plan(progress.epoch)
+        self.padding = batches.padding(self.plan)
         self.updates_per_epoch = math.ceil(len(self.plan) / config.accumulate)
         total = config.epochs * self.updates_per_epoch
         self.updates = total if config.max_updates is None else min(total, config.max_updates)
@@ -128,15 +132,6 @@ class Loop:
     def _rate(self, number: int) -> float:
         return learning_rate(self.config, self.progress.history, number=number, updates=self.updates)
 
-    def _plan(self) -> list[np.ndarray]:
-        return plan(
-            self.source_lengths,
-            self.target_lengths,
-            budget=self.config.batch_tokens,
-            seed=self.config.seed,
-            epoch=self.progress.epoch,
-        )
-
     def _evaluation_due(self) -> bool:
         progress = self.progress
         if progress.update == 0 or progress.evaluated:
@@ -159,7 +154,7 @@ class Loop:
     def _update(self) -> None:
         began = time.perf_counter()
         rows = self.plan[self.progress.batch : self.progress.batch + self.config.accumulate]
-        count = int(sum(self.target_lengths[batch].sum() for batch in rows))
+        count = sum(self.batches.tokens(batch) for batch in rows)
         rate = self._rate(self.progress.update + 1)
         epoch = self.progress.epoch
         loss, finite = self._backward(rows, count)
@@ -175,14 +170,18 @@ class Loop:
     def _backward(self, rows: list[np.ndarray], count: int) -> tuple[float, bool]:
         """Gradients of the mean loss over all the batches of an update; whether all is a number."""
         self.model.train()
+        for part in self.frozen:
+            part.eval()  # no dropout, no new statistics: it stays as it is
+        share = sampling_share(self.config, number=self.progress.update + 1, updates=self.updates)
         self.optimizer.zero_grad(set_to_none=True)
         total = 0.0
         for batch_rows in rows:
-            batch = collate(self.corpus, batch_rows)
-            logits = self.model(batch.source, batch.inputs).logits
-            loss = cross_entropy(logits, batch.outputs, self.config.label_smoothing)
-            loss.backward(scale=1.0 / count)
-            total += float(loss.plain)
+            batch = self.batches.collate(batch_rows, self.progress.epoch)
+            taught = teach(self.model, batch, self.config, share=share, state=self.carried)
+            taught.loss.backward(scale=1.0 / count)
+            total += float(taught.loss.plain)
+            if self.batches.carries:
+                self.carried = taught.state.detach()  # truncated backpropagation through time
         norm = clip_grad_norm_(self.model.parameters(), self.config.clip or math.inf)
         return total, math.isfinite(total) and bool(torch.isfinite(norm))
 
@@ -192,11 +191,13 @@ class Loop:
         progress.batch += batches
         if progress.batch >= len(self.plan):
             progress.epoch, progress.batch = progress.epoch + 1, 0
-            self.plan = self._plan()
+            self.plan = self.batches.plan(progress.epoch)
+            self.carried = None
 
     def _note(self, loss: float, count: int, seconds: float, rate: float, finite: bool, epoch: int) -> None:
         progress = self.progress
         if not finite:
+            self.carried = None  # what is not a number would go on for ever
             self._skipped()
             return
         progress.skipped_in_a_row = 0
@@ -230,7 +231,7 @@ class Loop:
             )
 
     def _save(self) -> None:
-        self.checkpoints.save(self.model, self.optimizer, self.progress)
+        self.checkpoints.save(self.model, self.optimizer, self.progress, self.carried)
         self._prune()
 
     def _prune(self) -> None:

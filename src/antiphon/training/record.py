@@ -22,8 +22,9 @@ class Sample:
     output: str
 
     @property
-    def right(self) -> bool:
-        return self.output in self.references
+    def right(self) -> bool | None:
+        """None: there is nothing to compare with, for a language model goes on as it likes."""
+        return self.output in self.references if self.references else None
 
 
 @dataclass(frozen=True)

@@ -100,7 +100,7 @@ def _stopped(record: Record) -> Html:
 
 
 def _answers(samples: list[Sample]) -> Html:
-    """For every source: the last answer, right or wrong by update, and all answers folded away."""
+    """For every source or prompt: the last answer, right or wrong by update, and all answers folded away."""
     by_source: dict[str, list[Sample]] = {}
     for sample in sorted(samples, key=lambda sample: sample.update):
         by_source.setdefault(sample.source, []).append(sample)
@@ -112,34 +112,49 @@ def _answers(samples: list[Sample]) -> Html:
 
 def _answer(history: list[Sample]) -> Html:
     last = history[-1]
-    pairs = [("source", text(last.source)), ("reference", text(" · ".join(last.references) or "none"))]
-    pairs.append((f"answer at {number(last.update)}", Html(f"{_mark(last)} {text(last.output)}")))
+    if last.right is None:
+        pairs = [("prompt", text(last.source))]
+    else:
+        pairs = [("source", text(last.source)), ("reference", text(" · ".join(last.references)))]
+    pairs.append((f"answer at {number(last.update)}", Html(f"{_mark(last)} {text(last.output)}".strip())))
     body = "".join(f"<dt>{text(name)}</dt><dd>{value}</dd>" for name, value in pairs)
     if len(history) == 1:
         return Html(f'<div class="sample"><dl>{body}</dl></div>')
     squares = "".join(
         f'<i class="{"right" if sample.right else "wrong"}" title="{number(sample.update)}: {text(sample.output)}"></i>'
         for sample in history
+        if sample.right is not None
     )
     rows: list[list[object]] = [[sample.update, _mark(sample), sample.output] for sample in history]
     folded = markup.details(f"all {len(history)} answers", table(["update", "", "answer"], rows))
-    return Html(f'<div class="sample"><dl>{body}</dl><div class="strip">{squares}</div>{folded}</div>')
+    strip = f'<div class="strip">{squares}</div>' if squares else ""
+    return Html(f'<div class="sample"><dl>{body}</dl>{strip}{folded}</div>')
 
 
 def _mark(sample: Sample) -> Html:
+    if sample.right is None:
+        return Html("")
     return Html('<span class="right">✓ right</span>' if sample.right else '<span class="wrong">✗ wrong</span>')
 
 
 def _attention(run: Path) -> list[Html]:
     """The newest pictures; each row is a token written, each column a token read."""
     paths = sorted((run / "attention").glob("*.png"), key=_natural)
-    drawn = "".join(picture(path, f"attention/{path.name}") for path in paths[-_PICTURES:])
+    newest = paths[-_PICTURES:]
+    heads = [path for path in newest if path.stem.endswith("-heads")]  # a panel for each, so they need the whole width
+    drawn = _gallery("gallery", [path for path in newest if path not in heads]) + _gallery("gallery wide", heads)
     if not drawn:
         return []
     left = len(paths) - _PICTURES
     more = f" {left} older ones are in attention/." if left > 0 else ""
-    note = f"A row is a token written, a column a token read; the stronger the colour, the more weight.{more}"
-    return [Html(f'<p class="note">{text(note)}</p>'), Html(f'<div class="gallery">{drawn}</div>')]
+    mean = " Of many heads the mean comes first, then each of them." if heads else ""
+    note = f"A row is a token written, a column a token read; the stronger the colour, the more weight.{mean}{more}"
+    return [Html(f'<p class="note">{text(note)}</p>'), Html(drawn)]
+
+
+def _gallery(kind: str, paths: list[Path]) -> str:
+    drawn = "".join(picture(path, f"attention/{path.name}") for path in paths)
+    return f'<div class="{kind}">{drawn}</div>' if drawn else ""
 
 
 def _natural(path: Path) -> list[tuple[int, str]]:

@@ -16,12 +16,15 @@ from antiphon.decoding.generator import Generator
 from antiphon.errors import ConfigError, DivergedError, Interrupted
 from antiphon.folder import LoadedModel, is_whole, load_weights, save_model, save_weights
 from antiphon.sources.corpus import Prepared, prepare
+from antiphon.sources.noise import noisy
 from antiphon.training.checkpoints import Checkpoint, Checkpoints, made_with
 from antiphon.training.display import Display
 from antiphon.training.evaluator import Evaluator
+from antiphon.training.feeding import batches_of, carried_state, introduction
 from antiphon.training.finish import draw_pictures, finish, is_finished, load_into, write_pages
 from antiphon.training.loop import Loop
 from antiphon.training.optimisers import build_optimizer
+from antiphon.training.parts import fill_parts, freeze_parts, refuse_own_parts, try_parts
 from antiphon.training.progress import Progress, best_row
 from antiphon.training.refusals import refuse_foreign, refuse_other_config, refuse_other_data, says_the_same
 from antiphon.training.run_folder import RunFolder
@@ -48,12 +51,14 @@ def train_run(config: Config, out: Path, *, display: Display, fresh: bool = Fals
     if problems := check_config(config):
         raise ConfigError(problems)
     folder = RunFolder(out)
+    refuse_own_parts(config, out)
     refuse_foreign(folder, config)  # before the lock: someone else's folder does not get even that file
     with folder.locked():
         if not fresh:
             refuse_other_config(folder, config)
         prepared = prepare(config.data, display.say)
-        if fresh:  # only now: the old run is not given up for data that cannot be used
+        if fresh:  # only now: the old run is not given up for data or parts that cannot be used
+            try_parts(config, prepared.source_tokenizer, prepared.target_tokenizer)
             folder.start_over(keep_config=says_the_same(folder, config))
         for warning in prepared.facts["warnings"]:
             display.say(f"warning: {warning}")
@@ -100,18 +105,24 @@ def _set_up(config: Config, folder: RunFolder, prepared: Prepared, display: Disp
     if newest:
         refuse_other_data(folder, prepared)
     model = build_model(config.model, source_tokens=source.size, target_tokens=target.size)
+    if not newest:
+        fill_parts(model, config, source, target, display.say)
+    frozen = freeze_parts(model, config.model)
     optimizer = build_optimizer(config.training, model)
     progress = newest.restore(model, optimizer) if newest else Progress()
     if newest:
         display.say(f"going on from update {progress.update} of {folder.path}")
         _say_inexact(newest, display)
-    generator = Generator(LoadedModel(config, model, source, target), check)
+    read_by = noisy(source, config.training)  # on dev, too, the pretext task is measured
+    generator = Generator(LoadedModel(config, model, read_by, target), check)
     evaluator = Evaluator(config=config, generator=generator, dev=prepared.dev, folder=folder, display=display)
     loop = Loop(
         config=config.training,
         model=model,
+        frozen=frozen,
         optimizer=optimizer,
-        corpus=prepared.train,
+        batches=batches_of(config, prepared),
+        carried=carried_state(newest.carried() if newest else {}),
         progress=progress,
         checkpoints=checkpoints,
         folder=folder,
@@ -144,14 +155,10 @@ def _begin(run: Run, prepared: Prepared) -> None:
         weights = kept.weights() if kept else model.state_dict()
         save_model(run.folder.path, run.config, weights, prepared.source_tokenizer, prepared.target_tokenizer)
     run.folder.rewind(update=run.progress.update, history=history, best=update)
-    _introduce(run.display, run.loop, prepared, model.parameter_count)
-
-
-def _introduce(display: Display, loop: Loop, prepared: Prepared, parameters: int) -> None:
-    display.say(
-        f"{len(prepared.train):,} training pairs, {len(prepared.dev):,} dev sources, "
-        f"{prepared.source_tokenizer.size:,} → {prepared.target_tokenizer.size:,} tokens; "
-        f"{parameters:,} parameters; {loop.updates_per_epoch:,} updates an epoch, padding {loop.padding:.1%}"
+    loop = run.loop
+    run.display.say(
+        f"{introduction(run.config.data, prepared)}; {model.parameter_count:,} parameters; "
+        f"{loop.updates_per_epoch:,} updates an epoch, padding {loop.padding:.1%}"
     )
 
 

@@ -1,0 +1,196 @@
+"""Every context, score, order, encoder and decoder on one task: 20,000 words of the CMU dictionary, equally long.
+
+    python benchmarks/architectures.py TRAIN.tsv DEV.tsv --out runs/architectures [--only NAME ...]
+
+Trains each kind in turn (a kind that is done is not trained again), decodes the dev words that are not in the
+training file, and prints the table of docs/results.md, widest claims first: PER and WER (greedy; a word is right if any
+of its pronunciations matches), target tokens a second in training, words a second in decoding, parameters.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import antiphon
+from antiphon.api import read_examples
+from antiphon.config.read import read_config
+from antiphon.evaluation.evaluate import evaluate_examples
+
+WORDS = 20_000
+Part = Mapping[str, object]
+
+SCORES = ("dot", "scaled-dot", "cosine", "bilinear", "additive", "concat")
+CELLS = ("rnn", "rnn-relu", "gru", "lstm")
+# One way of training for all: nothing is tuned to a kind.
+TRAINING = {
+    "epochs": 10,
+    "batch_tokens": 1024,
+    "learning_rate": 1.5e-3,
+    "schedule": "cosine",
+    "warmup": 200,
+    "label_smoothing": 0.1,
+    "average": 1,
+    "dev_examples": 200,
+}
+ENCODER: Part = {"kind": "lstm", "embedding": 64, "size": 96, "layers": 1, "dropout": 0.2}
+BAHDANAU: Part = {"kind": "bahdanau", "cell": "lstm", "embedding": 64, "size": 192, "dropout": 0.2}
+LUONG: Part = {**BAHDANAU, "kind": "luong"}
+PLAIN: Part = {**BAHDANAU, "kind": "plain"}
+BLOCKS: Part = {"kind": "transformer", "size": 128, "layers": 3, "heads": 4, "feedforward": 256, "dropout": 0.1}
+CNN: Part = {"kind": "cnn", "embedding": 64, "size": 192, "layers": 4, "kernel": 3, "dropout": 0.2}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One row of the table: a model section."""
+
+    group: str
+    name: str
+    model: Part
+
+
+def encoder_decoder(encoder: Part, context: Part, decoder: Part) -> Part:
+    return {"encoder": encoder, "context": context, "decoder": decoder}
+
+
+def kinds() -> list[Kind]:
+    """Every row, in the order of the table."""
+    additive = {"kind": "attention", "score": "additive"}
+    found = [
+        Kind("context", f"{kind}, {feed}", encoder_decoder(ENCODER, {"kind": kind, "feed": feed}, PLAIN))
+        for kind, feed in (
+            ("last", "start"),
+            ("last", "every-step"),
+            ("last", "both"),
+            ("mean", "both"),
+            ("max", "both"),
+        )
+    ]
+    found += [
+        Kind("score", f"{score}, Bahdanau", encoder_decoder(ENCODER, {"kind": "attention", "score": score}, BAHDANAU))
+        for score in SCORES
+    ]
+    found += [
+        Kind("order", "additive, Luong", encoder_decoder(ENCODER, additive, LUONG)),
+        Kind("order", "additive, Luong fed", encoder_decoder(ENCODER, additive, {**LUONG, "input_feeding": True})),
+        Kind(
+            "alignment",
+            "hard, additive, Bahdanau",
+            encoder_decoder(ENCODER, {**additive, "alignment": "hard"}, BAHDANAU),
+        ),
+    ]
+    found += [
+        Kind(
+            "cell",
+            f"{cell} throughout, additive",
+            encoder_decoder({**ENCODER, "kind": cell}, additive, {**BAHDANAU, "cell": cell}),
+        )
+        for cell in CELLS[:-1]
+    ]
+    heads = {"kind": "multi-head"}
+    found += [
+        Kind("encoder", "cnn → Bahdanau", encoder_decoder(CNN, additive, BAHDANAU)),
+        Kind("encoder", "Transformer → Bahdanau", encoder_decoder(BLOCKS, additive, BAHDANAU)),
+        Kind("decoder", "lstm → Transformer", encoder_decoder(ENCODER, heads, BLOCKS)),
+        Kind("decoder", "cnn → Transformer", encoder_decoder(CNN, heads, BLOCKS)),
+        Kind("decoder", "Transformer → Transformer", encoder_decoder(BLOCKS, heads, BLOCKS)),
+        Kind(
+            "one network", "lstm over source <sep> target", {"kind": "concatenated", "decoder": {**PLAIN, "size": 256}}
+        ),
+        Kind(
+            "one network",
+            "Transformer over source <sep> target",
+            {"kind": "concatenated", "decoder": {**BLOCKS, "layers": 6}},
+        ),
+    ]
+    return found
+
+
+def some_words(train: Path, out: Path) -> Path:
+    """All lines of 20,000 words drawn from the training file, the same every time."""
+    path = out / "train.tsv"
+    if not path.exists():
+        lines = train.read_text("utf-8").removesuffix("\n").split("\n")
+        words = sorted({line.split("\t")[0] for line in lines})
+        chosen = set(random.Random("antiphon architectures").sample(words, WORDS))  # noqa: S311 - not a secret
+        out.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(f"{line}\n" for line in lines if line.split("\t")[0] in chosen), "utf-8")
+    return path
+
+
+def unseen(train: Path, dev: Path, out: Path) -> Path:
+    """The lines of dev whose word is not in the whole training file."""
+    path = out / "dev.tsv"
+    if not path.exists():
+        known = {line.split("\t")[0] for line in train.read_text("utf-8").split("\n")}
+        lines = dev.read_text("utf-8").removesuffix("\n").split("\n")
+        path.write_text("".join(f"{line}\n" for line in lines if line.split("\t")[0] not in known), "utf-8")
+    return path
+
+
+def measure(kind: Kind, train: Path, dev: Path, run: Path) -> dict[str, object]:
+    """Trains a kind and tests it; the row of the table."""
+    overrides = [f"data.train={train}", f"data.dev={dev}", f"model={json.dumps(kind.model)}", "decoding.beam=1"]
+    overrides += [f"training.{key}={value}" for key, value in TRAINING.items()]
+    antiphon.train(read_config("g2p", overrides), run)
+    generator = antiphon.load(run)
+    examples, _ = read_examples(generator, str(dev))
+    found = evaluate_examples(generator, examples, metrics=["per", "exact_match"], beam=1, samples=0)
+    log = [json.loads(line) for line in (run / "log.jsonl").read_text("utf-8").split("\n") if line]
+    return {
+        "group": kind.group,
+        "name": kind.name,
+        "per": found.values["per"].value,
+        "wer": 100.0 - found.values["exact_match"].value,
+        "training": statistics.median(row["tokens_per_second"] for row in log),
+        "decoding": len(examples) / found.seconds,
+        "parameters": generator.model.parameter_count,
+        "seconds": log[-1]["seconds"],
+    }
+
+
+def table(rows: list[dict[str, object]]) -> str:
+    """As it stands in docs/results.md."""
+    lines = [
+        "| | kind | PER | WER | training, tokens/s | decoding, words/s | parameters | training |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {row['group']} | {row['name']} | {row['per']:.1f} | {row['wer']:.1f} | {row['training']:,.0f} "
+        f"| {row['decoding']:,.0f} | {row['parameters']:,} | {row['seconds']:.0f} s |"
+        for row in rows
+    ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Every kind on one task.")
+    parser.add_argument("train", type=Path)
+    parser.add_argument("dev", type=Path)
+    parser.add_argument("--out", type=Path, default=Path("runs/architectures"))
+    parser.add_argument("--only", nargs="*", help="parts of names: only the kinds that have one of them")
+    chosen = parser.parse_args()
+    train, dev = some_words(chosen.train, chosen.out), unseen(chosen.train, chosen.dev, chosen.out)
+    rows = []
+    for number, kind in enumerate(kinds()):
+        if chosen.only and not any(part in f"{kind.group} {kind.name}" for part in chosen.only):
+            continue
+        run = chosen.out / f"{number:02d}"
+        done = run / "row.json"
+        if not done.exists():
+            row = measure(kind, train, dev, run)
+            done.write_text(json.dumps(row), "utf-8")
+        rows.append(json.loads(done.read_text("utf-8")))
+        print(table(rows[-1:]).split("\n")[-1], flush=True)
+    print()
+    print(table(rows))
+
+
+if __name__ == "__main__":
+    main()

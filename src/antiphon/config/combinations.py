@@ -1,0 +1,198 @@
+"""Parts of a network that do not fit together, with both numbers and what to change."""
+
+from __future__ import annotations
+
+from antiphon.config.models import (
+    AttentionConfig,
+    ConcatenatedConfig,
+    ConvolutionalEncoderConfig,
+    DecoderConfig,
+    EncoderConfig,
+    EncoderDecoderConfig,
+    RecurrentEncoderConfig,
+    StaticContextConfig,
+    TransformerDecoderConfig,
+    TransformerEncoderConfig,
+)
+from antiphon.config.schema import Config
+
+__all__ = ["model_problems", "state_size"]
+
+EQUAL_SIZES = ("dot", "scaled-dot", "cosine")
+INNER_SIZE = ("additive", "concat")
+DECODERS_OF = {"attention": ("bahdanau", "luong"), "multi-head": ("transformer",)}  # of all others: plain
+WHY = {
+    "attention": "only bahdanau and luong look at the source step by step",
+    "multi-head": "these heads are inside the blocks of a Transformer decoder",
+    "static": "one context for the whole answer sets or feeds the state of a plain recurrent network",
+}
+
+
+def model_problems(config: Config) -> list[str]:
+    """A sentence for each pair of parts that cannot work together or would be ignored."""
+    model, problems = config.model, []
+    if isinstance(model, EncoderDecoderConfig):
+        problems += pairing_problems(model) or context_problems(model)
+        problems += part_problems("model.encoder", model.encoder)
+    problems += part_problems("model.decoder", model.decoder)
+    return [*problems, *tie_problems(config), *length_problems(config)]
+
+
+def state_size(encoder: EncoderConfig) -> int:
+    """The size of the encoder's states: both directions side by side."""
+    both = isinstance(encoder, RecurrentEncoderConfig) and encoder.bidirectional
+    return encoder.size * (2 if both else 1)
+
+
+def pairing_problems(model: EncoderDecoderConfig) -> list[str]:
+    """Which context is for which decoder."""
+    context, decoder = model.context.kind, model.decoder.kind
+    fitting = DECODERS_OF.get(context, ("plain",))
+    if decoder in fitting:
+        return []
+    kinds = {kind: name for name, decoders in DECODERS_OF.items() for kind in decoders}
+    return [
+        f"model.context.kind: {context} is not for the decoder {decoder} ({WHY.get(context, WHY['static'])}); "
+        f"set it to {kinds.get(decoder, 'last, mean or max')}, or model.decoder.kind to {' or '.join(fitting)}"
+    ]
+
+
+def context_problems(model: EncoderDecoderConfig) -> list[str]:
+    """The sizes that a score or a bridge compares, and options of another kind."""
+    key, size = state_size(model.encoder), model.decoder.size
+    if isinstance(model.context, AttentionConfig):
+        return attention_problems(model.context, key=key, query=size, made=_made(model.encoder))
+    if not isinstance(model.context, StaticContextConfig) or model.context.bridge == "dense":
+        return []
+    if model.context.feed == "every-step":
+        return [
+            "model.context.bridge: direct is how c sets the first state, but feed is every-step; "
+            "set it to dense (the default), or feed to start or both"
+        ]
+    if key != size:
+        return [
+            f"model.context.bridge: direct hands a state of {key} ({_made(model.encoder)}) to a decoder of {size}; "
+            f"set model.decoder.size to {key}, or the bridge to dense"
+        ]
+    return []
+
+
+def attention_problems(context: AttentionConfig, *, key: int, query: int, made: str) -> list[str]:
+    """The score has to fit the states it compares."""
+    problems = []
+    if context.score in EQUAL_SIZES and query != key:
+        problems.append(
+            f"model.context.score: {context.score} needs states of one size, but the decoder's is {query} and the "
+            f"encoder's {key} ({made}); set model.decoder.size to {key}, or the score to bilinear"
+        )
+    if context.size is not None and context.score not in INNER_SIZE:
+        problems.append(
+            f"model.context.size: {context.size} is the inner size of additive and concat, but the score is "
+            f"{context.score}; set it to null, or the score to additive"
+        )
+    for name in ("entropy", "baseline"):
+        value, usual = getattr(context, name), AttentionConfig.model_fields[name].default
+        if context.alignment != "hard" and value != usual:
+            problems.append(
+                f"model.context.{name}: {value:g} is only for hard alignment, but the alignment is "
+                f"{context.alignment}; set it back to {usual:g}, or the alignment to hard"
+            )
+    return problems
+
+
+def part_problems(path: str, part: EncoderConfig | DecoderConfig) -> list[str]:
+    """What one encoder or decoder cannot be."""
+    problems = []
+    if isinstance(part, TransformerEncoderConfig | TransformerDecoderConfig) and part.size % part.heads:
+        problems.append(
+            f"{path}.heads: {part.heads} heads do not divide the size {part.size}; "
+            f"set the heads to {_divisor(part.size, part.heads)}, or the size to {_multiple(part.size, part.heads)}"
+        )
+    if isinstance(part, ConvolutionalEncoderConfig) and part.kernel % 2 == 0:
+        problems.append(
+            f"{path}.kernel: {part.kernel} is even, so it has no middle; set it to {part.kernel - 1} "
+            f"or {part.kernel + 1}"
+        )
+    if getattr(part, "positions", None) == "sinusoidal" and part.size % 2:
+        problems.append(
+            f"{path}.size: sinusoidal positions are pairs of sin and cos, and {part.size} is odd; "
+            f"set it to {part.size + 1}, or the positions to learnt"
+        )
+    if isinstance(part, RecurrentEncoderConfig) and part.residual and part.layers == 1:
+        problems.append(f"{path}.residual: there is nothing to add to in one layer; set {path}.layers to 2 or more")
+    return problems
+
+
+def tie_problems(config: Config) -> list[str]:
+    """Tied tables have one size and one vocabulary."""
+    model, problems = config.model, []
+    if model.tie == "none":
+        return []
+    width, size = _width(model.decoder), model.decoder.size
+    if width != size:
+        problems.append(
+            f"model.tie: the output layer is {size} wide and the table {width}; "
+            f"set model.decoder.embedding to {size}, or tie to none"
+        )
+    if model.tie != "all":
+        return problems
+    if not config.data.shared_vocabulary:
+        problems.append(
+            "model.tie: all is one table for both sides; set data.shared_vocabulary to true, or tie to output"
+        )
+    if isinstance(model, EncoderDecoderConfig) and _width(model.encoder) != width:
+        key = "size" if isinstance(model.encoder, TransformerEncoderConfig) else "embedding"
+        problems.append(
+            f"model.tie: the source's table is {_width(model.encoder)} wide and the target's {width}; "
+            f"set model.encoder.{key} to {width}, or tie to output"
+        )
+    return problems
+
+
+def length_problems(config: Config) -> list[str]:
+    """A learnt table of positions has an end, and `longest` means nothing without one."""
+    model, data, problems = config.model, config.data, []
+    source = data.source.max_length + 1 if data.source else 0
+    target = max(config.decoding.max_length, (data.window or data.target.max_length) + 1)
+    parts: list[tuple[str, EncoderConfig | DecoderConfig, int, str]] = []
+    if isinstance(model, EncoderDecoderConfig):
+        parts.append(("model.encoder", model.encoder, source, "data.source.max_length"))
+    beside = source if isinstance(model, ConcatenatedConfig) else 0
+    keys = "data.target.max_length and decoding.max_length"
+    parts.append(("model.decoder", model.decoder, beside + target, keys))
+    for path, part, needed, key in parts:
+        if not isinstance(part, ConvolutionalEncoderConfig | TransformerEncoderConfig | TransformerDecoderConfig):
+            continue
+        usual = type(part).model_fields["longest"].default
+        if part.positions == "learnt" and part.longest < needed:
+            problems.append(
+                f"{path}.longest: a table of {part.longest} learnt positions, but sequences may be {needed} tokens "
+                f"long; set it to {needed}, or lower {key}"
+            )
+        if part.positions != "learnt" and part.longest != usual:
+            problems.append(
+                f"{path}.longest: {part.longest} is the size of a learnt table, but the positions are "
+                f"{part.positions}; set it back to {usual}, or the positions to learnt"
+            )
+    return problems
+
+
+def _made(encoder: EncoderConfig) -> str:
+    if not isinstance(encoder, RecurrentEncoderConfig):
+        return encoder.kind
+    return f"{encoder.size} x 2 directions" if encoder.bidirectional else "one direction"
+
+
+def _width(part: EncoderConfig | DecoderConfig) -> int:
+    """The size of a token's vector."""
+    return part.size if isinstance(part, TransformerEncoderConfig | TransformerDecoderConfig) else part.embedding
+
+
+def _divisor(size: int, heads: int) -> int:
+    """The number of heads nearest to this that divides the size."""
+    return min((n for n in range(1, size + 1) if size % n == 0), key=lambda n: abs(n - heads))
+
+
+def _multiple(size: int, heads: int) -> int:
+    """The next size that the heads divide."""
+    return (size // heads + 1) * heads

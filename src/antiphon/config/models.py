@@ -1,0 +1,253 @@
+"""The keys of the network: encoders, contexts, decoders, and the three kinds of model made of them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from antiphon.config.section import Positive, Section, Share
+
+__all__ = [
+    "AttentionConfig",
+    "BahdanauConfig",
+    "Cell",
+    "ConcatenatedConfig",
+    "ContextConfig",
+    "ConvolutionalEncoderConfig",
+    "DecoderConfig",
+    "EncoderConfig",
+    "EncoderDecoderConfig",
+    "LanguageModelConfig",
+    "LuongConfig",
+    "ModelConfig",
+    "MultiHeadConfig",
+    "NetworkConfig",
+    "PlainConfig",
+    "RecurrentEncoderConfig",
+    "StaticContextConfig",
+    "TransformerDecoderConfig",
+    "TransformerEncoderConfig",
+]
+
+Cell = Literal["lstm", "gru", "rnn", "rnn-relu"]
+Positions = Literal["sinusoidal", "learnt"]
+
+CELLS = "lstm | gru | rnn (tanh) | rnn-relu"
+VECTOR = "size of a token's vector"
+STACKED = "networks stacked on one another"
+DROPPED = "share of values set to 0 in training, on embeddings, layers and output"
+FROM = "a run whose weights this part begins with, read at a fresh start only; null: fresh weights"
+FROZEN = "keep this part's weights as they are; in training it runs as in use, without dropout"
+BLOCKS = "blocks stacked on one another"
+HEADS = "attention heads; they divide the size"
+INNER = "size of the inner layer of each block's feed-forward network"
+ORDER = "pre: x + f(norm(x)) | post: norm(x + f(x))"
+NORM = "layer: over a state's values | batch: over the real positions of a batch"
+BENT = "relu | gelu"
+POSITIONS = "sinusoidal: sin and cos of the position | learnt: a table"
+LONGEST = "learnt positions only: rows of the table, the longest sequence with </s>"
+
+
+class RecurrentEncoderConfig(Section):
+    """A recurrent network that reads the source."""
+
+    kind: Cell = Field("lstm", description=CELLS)
+    embedding: Positive = Field(128, description=VECTOR)
+    size: Positive = Field(256, description="size of a state, in each direction")
+    layers: Positive = Field(1, description=STACKED)
+    bidirectional: bool = Field(True, description="read in both directions and concatenate")
+    residual: bool = Field(False, description="from the second layer on, add a layer's input to its output")
+    dropout: Share = Field(0.2, description="share of values set to 0 in training, on embeddings and between layers")
+    from_run: str | None = Field(None, alias="from", description=FROM)
+    freeze: bool = Field(False, description=FROZEN)
+
+
+class ConvolutionalEncoderConfig(Section):
+    """Gated convolutions stacked with residuals; the states know their positions."""
+
+    kind: Literal["cnn"] = Field("cnn", description="cnn: stacked gated convolutions")
+    embedding: Positive = Field(128, description=VECTOR)
+    size: Positive = Field(256, description="size of a state")
+    layers: Positive = Field(4, description=BLOCKS)
+    kernel: Positive = Field(3, description="positions that one convolution sees; odd")
+    positions: Positions = Field("sinusoidal", description=POSITIONS)
+    longest: Positive = Field(512, description=LONGEST)
+    dropout: Share = Field(0.2, description="share of values set to 0 in training, on embeddings and in each block")
+    from_run: str | None = Field(None, alias="from", description=FROM)
+    freeze: bool = Field(False, description=FROZEN)
+
+
+class TransformerEncoderConfig(Section):
+    """Blocks of self-attention and a feed-forward network."""
+
+    kind: Literal["transformer"] = Field("transformer", description="transformer: self-attention")
+    size: Positive = Field(256, description="size of a state and of a token's vector")
+    layers: Positive = Field(6, description=BLOCKS)
+    heads: Positive = Field(8, description=HEADS)
+    feedforward: Positive = Field(1024, description=INNER)
+    order: Literal["pre", "post"] = Field("pre", description=ORDER)
+    norm: Literal["layer", "batch"] = Field("layer", description=NORM)
+    activation: Literal["relu", "gelu"] = Field("relu", description=BENT)
+    positions: Positions = Field("sinusoidal", description=POSITIONS)
+    longest: Positive = Field(512, description=LONGEST)
+    dropout: Share = Field(0.1, description="share of values set to 0 in training, on embeddings and in each block")
+    from_run: str | None = Field(None, alias="from", description=FROM)
+    freeze: bool = Field(False, description=FROZEN)
+
+
+EncoderConfig = Annotated[
+    RecurrentEncoderConfig | ConvolutionalEncoderConfig | TransformerEncoderConfig, Field(discriminator="kind")
+]
+
+
+class AttentionConfig(Section):
+    """A new context for every step, weighed over all encoder states."""
+
+    kind: Literal["attention"] = Field("attention", description="attention: c_i = sum_j a_ij h_j")
+    score: Literal["dot", "scaled-dot", "cosine", "bilinear", "additive", "concat"] = Field(
+        "additive", description="dot | scaled-dot | cosine | bilinear | additive | concat"
+    )
+    alignment: Literal["soft", "hard"] = Field(
+        "soft", description="soft: the softmax of the scores | hard: one position, drawn in training, the best in use"
+    )
+    size: Positive | None = Field(None, description="inner size of additive and concat; null: the decoder's size")
+    entropy: Annotated[float, Field(ge=0.0)] = Field(
+        0.01, description="hard only: weight of the entropy, which keeps the drawing from freezing too early"
+    )
+    baseline: Share = Field(0.9, description="hard only: decay of the moving average that rewards are compared with")
+
+
+class StaticContextConfig(Section):
+    """One context c for the whole answer."""
+
+    kind: Literal["last", "mean", "max"] = Field(
+        "last", description="last: c = h_n | mean | max of the states (real positions only)"
+    )
+    feed: Literal["start", "every-step", "both"] = Field(
+        "both", description="start: c sets the decoder's first state | every-step: c enters each step | both"
+    )
+    bridge: Literal["dense", "direct"] = Field(
+        "dense", description="how c sets the first state. dense: s_0 = tanh(W c) | direct: s_0 = c, of equal size"
+    )
+
+
+class MultiHeadConfig(Section):
+    """The Transformer decoder's own attention to the source."""
+
+    kind: Literal["multi-head"] = Field("multi-head", description="multi-head: each block looks with all its heads")
+
+
+ContextConfig = Annotated[AttentionConfig | StaticContextConfig | MultiHeadConfig, Field(discriminator="kind")]
+
+
+class BahdanauConfig(Section):
+    """Look first with s_{i-1}, then step with the context."""
+
+    kind: Literal["bahdanau"] = Field("bahdanau", description="bahdanau: look with s_(i-1), then step")
+    cell: Cell = Field("lstm", description=CELLS)
+    embedding: Positive = Field(128, description=VECTOR)
+    size: Positive = Field(256, description="size of a state")
+    layers: Positive = Field(1, description=STACKED)
+    dropout: Share = Field(0.2, description=DROPPED)
+    from_run: str | None = Field(None, alias="from", description=FROM)
+    freeze: bool = Field(False, description=FROZEN)
+
+
+class LuongConfig(Section):
+    """Step first, then look with s_i."""
+
+    kind: Literal["luong"] = Field("luong", description="luong: step, then look with s_i")
+    cell: Cell = Field("lstm", description=CELLS)
+    embedding: Positive = Field(128, description=VECTOR)
+    size: Positive = Field(256, description="size of a state")
+    layers: Positive = Field(1, description=STACKED)
+    dropout: Share = Field(0.2, description=DROPPED)
+    input_feeding: bool = Field(False, description="the last attended state enters the next step")
+    from_run: str | None = Field(None, alias="from", description=FROM)
+    freeze: bool = Field(False, description=FROZEN)
+
+
+class PlainConfig(Section):
+    """A recurrent network that is told one context, or none."""
+
+    kind: Literal["plain"] = Field("plain", description="plain: a recurrent network without attention")
+    cell: Cell = Field("lstm", description=CELLS)
+    embedding: Positive = Field(128, description=VECTOR)
+    size: Positive = Field(256, description="size of a state")
+    layers: Positive = Field(1, description=STACKED)
+    dropout: Share = Field(0.2, description=DROPPED)
+    from_run: str | None = Field(None, alias="from", description=FROM)
+    freeze: bool = Field(False, description=FROZEN)
+
+
+class TransformerDecoderConfig(Section):
+    """Blocks of masked self-attention, attention to the source and a feed-forward network."""
+
+    kind: Literal["transformer"] = Field("transformer", description="transformer: masked self-attention")
+    size: Positive = Field(256, description="size of a state and of a token's vector")
+    layers: Positive = Field(6, description=BLOCKS)
+    heads: Positive = Field(8, description=HEADS)
+    feedforward: Positive = Field(1024, description=INNER)
+    order: Literal["pre", "post"] = Field("pre", description=ORDER)
+    norm: Literal["layer", "batch"] = Field("layer", description=NORM)
+    activation: Literal["relu", "gelu"] = Field("relu", description=BENT)
+    positions: Positions = Field("sinusoidal", description=POSITIONS)
+    longest: Positive = Field(512, description=LONGEST)
+    dropout: Share = Field(0.1, description="share of values set to 0 in training, on embeddings and in each block")
+    from_run: str | None = Field(None, alias="from", description=FROM)
+    freeze: bool = Field(False, description=FROZEN)
+
+
+DecoderConfig = Annotated[
+    BahdanauConfig | LuongConfig | PlainConfig | TransformerDecoderConfig, Field(discriminator="kind")
+]
+NetworkConfig = Annotated[PlainConfig | TransformerDecoderConfig, Field(discriminator="kind")]
+
+TIED = "none | output: the output layer is the table of vectors"
+USUAL_CONTEXT = {"plain": "last", "transformer": "multi-head"}  # for the others: attention
+
+
+class EncoderDecoderConfig(Section):
+    """An encoder, what it hands over, and a decoder."""
+
+    kind: Literal["encoder-decoder"] = Field(
+        "encoder-decoder", description="encoder-decoder | language-model | concatenated"
+    )
+    encoder: EncoderConfig = Field(default_factory=RecurrentEncoderConfig, description="reads the source")
+    context: ContextConfig = Field(default_factory=AttentionConfig, description="what the decoder is told of it")
+    decoder: DecoderConfig = Field(
+        default_factory=BahdanauConfig, description="writes the target: bahdanau | luong | plain | transformer"
+    )
+    tie: Literal["none", "output", "all"] = Field("none", description=f"{TIED} | all: the source's table as well")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _usual_context(cls, data: Any) -> Any:  # noqa: ANN401 (whatever stood in the file)
+        """Where none is given, the context is the one that the decoder can use."""
+        if isinstance(data, dict) and data.get("context") is None and "decoder" in data:
+            decoder = data["decoder"]
+            kind = decoder.get("kind") if isinstance(decoder, dict) else getattr(decoder, "kind", None)
+            return {**data, "context": {"kind": USUAL_CONTEXT.get(str(kind), "attention")}}
+        return data
+
+
+class LanguageModelConfig(Section):
+    """A decoder alone: p(y) = Π p(y_t | y_<t)."""
+
+    kind: Literal["language-model"] = Field(
+        "language-model", description="encoder-decoder | language-model | concatenated"
+    )
+    decoder: NetworkConfig = Field(default_factory=PlainConfig, description="writes the text: plain | transformer")
+    tie: Literal["none", "output"] = Field("none", description=TIED)
+
+
+class ConcatenatedConfig(Section):
+    """One network over "source <sep> target", with loss on the target."""
+
+    kind: Literal["concatenated"] = Field("concatenated", description="encoder-decoder | language-model | concatenated")
+    decoder: NetworkConfig = Field(default_factory=PlainConfig, description="reads and writes: plain | transformer")
+    tie: Literal["none", "output", "all"] = Field("none", description=f"{TIED} | all: the source's table as well")
+
+
+ModelConfig = Annotated[EncoderDecoderConfig | LanguageModelConfig | ConcatenatedConfig, Field(discriminator="kind")]

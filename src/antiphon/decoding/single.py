@@ -1,0 +1,92 @@
+"""Search with one hypothesis a sentence: what greedy search and sampling have in common."""
+# N sentences, B those still open, V vocabulary
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from antiphon.decoding.constraints import IMPOSSIBLE, Constraints
+from antiphon.decoding.hypothesis import Check, Hypothesis, Step, first_tokens
+from antiphon.sequence import State
+
+__all__ = ["Choose", "single_search"]
+
+S = TypeVar("S", bound=State)
+
+Choose = Callable[[Tensor, Tensor], Tensor]
+"""Log probabilities [B, V] of these sentences [B] → a token for each [B]."""
+
+
+def single_search(
+    step: Step[S],
+    state: S,
+    choose: Choose,
+    *,
+    sentences: int,
+    start: int | list[int],
+    end: int,
+    max_length: int,
+    length_penalty: float,
+    prefixes: list[list[int]] | None,
+    forbidden: tuple[int, ...],
+    check: Check | None,
+) -> list[Hypothesis]:
+    """One token after the other until </s> or `max_length` tokens (</s> counts); one answer per sentence.
+
+    A sentence that is done leaves the batch.
+    """
+    constraints = Constraints(sentences, prefixes, forbidden)
+    live = torch.arange(sentences)
+    tokens = first_tokens(start, sentences)
+    columns: list[tuple[Tensor, Tensor, Tensor]] = []
+    with torch.no_grad():
+        for position in range(max_length):
+            if live.numel() == 0:
+                break
+            if check is not None:
+                check()
+            log_probs, state = step(tokens, state)
+            values, tokens = _chosen(log_probs, choose, constraints, live.to(log_probs.device), position)
+            possible = values > IMPOSSIBLE
+            columns.append((live[possible.to(live.device)], tokens[possible], values[possible]))
+            going = possible & (tokens != end)
+            if not bool(going.all()):
+                rows = going.nonzero()  # [B', 1]
+                live, tokens = live[going.to(live.device)], tokens[going]
+                if live.numel():
+                    state = state.select(rows)
+    return _collect(columns, sentences, end, length_penalty)
+
+
+def _chosen(
+    log_probs: Tensor, choose: Choose, constraints: Constraints, live: Tensor, position: int
+) -> tuple[Tensor, Tensor]:
+    """The token of each row [B] and its log probability [B]."""
+    scores = log_probs.clone()  # the step may still own its tensor
+    constraints.apply(scores.unsqueeze(1), live, position)
+    tokens = choose(scores, live)
+    values = scores.gather(1, tokens.unsqueeze(1)).squeeze(1)
+    if bool(values.isnan().any()):  # a token whose probability is not a number is impossible
+        scores = scores.masked_fill(scores.isnan(), IMPOSSIBLE)
+        tokens = choose(scores, live)
+        values = scores.gather(1, tokens.unsqueeze(1)).squeeze(1)
+    return values, tokens
+
+
+def _collect(
+    columns: list[tuple[Tensor, Tensor, Tensor]], sentences: int, end: int, length_penalty: float
+) -> list[Hypothesis]:
+    tokens: list[list[int]] = [[] for _ in range(sentences)]
+    log_probs: list[list[float]] = [[] for _ in range(sentences)]
+    for live, column, values in columns:
+        for sentence, token, value in zip(live.tolist(), column.tolist(), values.tolist(), strict=True):
+            tokens[sentence].append(token)
+            log_probs[sentence].append(value)
+    return [
+        Hypothesis.of(row, values, finished=bool(row) and row[-1] == end, length_penalty=length_penalty)
+        for row, values in zip(tokens, log_probs, strict=True)
+    ]

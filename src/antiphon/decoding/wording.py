@@ -1,0 +1,181 @@
+"""From texts to what a model reads, and from what it writes to texts."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from dataclasses import dataclass
+
+from antiphon.config.models import TransformerDecoderConfig
+from antiphon.config.schema import Config
+from antiphon.decoding.generation import Alternative, Generation, Scored
+from antiphon.decoding.hypothesis import Hypothesis
+from antiphon.sources.streams import StreamTokenizer
+from antiphon.sources.tokens import Tokenizer
+from antiphon.sources.vocabulary import EOS, PAD, SOS, UNK
+
+__all__ = ["Question", "Wording", "wording_of"]
+
+NEVER = -1  # the id of no token
+
+
+@dataclass(frozen=True)
+class Question:
+    """One input as ids, and what to say of it."""
+
+    text: str
+    source: list[int]  # without </s>
+    prompt: list[int]  # what has been said already; only a language model has one
+    flags: list[str]
+    silent: bool = False  # there is nothing to answer
+
+
+class Wording(ABC):
+    """The words of a model: `target` cuts and joins what it writes."""
+
+    target: Tokenizer
+    start: int  # what stands before the first token
+    end: int  # what stands after the last
+    forbidden: tuple[int, ...] = (PAD, SOS, UNK)  # what is never written
+    side: str  # what it is called
+    room: int | None = None  # how many tokens the model can look back on; None: all of them
+
+    @abstractmethod
+    def question(self, text: str) -> Question:
+        """A text to answer; nothing is lost in silence."""
+
+    @abstractmethod
+    def read(self, question: Question) -> list[str]:
+        """The symbols that were read."""
+
+    @abstractmethod
+    def said(self, question: Question, tokens: tuple[int, ...]) -> str:
+        """The text of an answer."""
+
+    def closed(self, text: str) -> list[int]:
+        """The ids of a text that was said, to its end."""
+        return [*self.target.encode(text), self.end]
+
+    def generation(self, question: Question, hypotheses: list[Hypothesis]) -> Generation:
+        """Hypotheses as an answer, the first being the one."""
+        alternatives = [
+            Alternative(
+                text=self.said(question, hypothesis.tokens),
+                tokens=self.target.symbols(hypothesis.tokens),
+                score=hypothesis.score,
+                log_probs=list(hypothesis.log_probs),
+            )
+            for hypothesis in hypotheses
+        ]
+        best, flags = alternatives[0], list(question.flags)
+        if not hypotheses[0].finished and self.end != NEVER:
+            flags.append(f"maximum length: stopped after {len(hypotheses[0].tokens)} tokens without an end")
+        return Generation(
+            text=best.text,
+            tokens=best.tokens,
+            score=best.score,
+            log_probs=best.log_probs,
+            source_tokens=self.read(question),
+            flags=flags,
+            alternatives=alternatives,
+        )
+
+    def scored(self, question: Question, target: str, ids: list[int], log_probs: list[float]) -> Scored:
+        """A given target and its log probabilities."""
+        return Scored(
+            source=question.text,
+            target=target,
+            log_prob=sum(log_probs),
+            tokens=self.target.symbols(ids),
+            log_probs=log_probs,
+            flags=[*question.flags, *unknown_flag(self.side, self.target.unknown(target))],
+        )
+
+
+class PairWording(Wording):
+    """A source is read, an answer is written."""
+
+    start, end, side = SOS, EOS, "target"
+
+    def __init__(self, source: Tokenizer, target: Tokenizer, longest: int) -> None:
+        self.source = source
+        self.target = target
+        self.longest = longest
+
+    def question(self, text: str) -> Question:
+        """Ids, cut at the longest source of the config."""
+        ids = self.source.encode(text)
+        flags = unknown_flag("source", self.source.unknown(text))
+        if len(ids) > self.longest:
+            flags.append(f"truncated: the source has {len(ids)} tokens, only the first {self.longest} were read")
+        if not ids:
+            flags.append("empty source")
+        return Question(text, ids[: self.longest], prompt=[], flags=flags, silent=not ids)
+
+    def read(self, question: Question) -> list[str]:
+        return self.source.symbols([*question.source, EOS])
+
+    def said(self, question: Question, tokens: tuple[int, ...]) -> str:  # noqa: ARG002 (the answer is all there is)
+        return self.target.decode(tokens)
+
+
+class TextWording(Wording):
+    """A prompt is read and continued: a language model.
+
+    In a stream a text begins after a line end and goes on over line ends, so it has no end of its own.
+    """
+
+    start, end, side = SOS, EOS, "text"
+
+    def __init__(self, target: Tokenizer, *, stream: bool, room: int | None) -> None:
+        self.target = target
+        self.room = room
+        if stream:
+            self.target = StreamTokenizer(target)
+            self.start, self.end = self.target.line_end, NEVER
+            self.forbidden = tuple({PAD, SOS, UNK, EOS} - {self.start})
+
+    def question(self, text: str) -> Question:
+        ids = self.target.encode(text)
+        flags = unknown_flag("prompt", self.target.unknown(text))
+        if self.room is not None and len(ids) > self.room:
+            flags.append(f"truncated: the prompt has {len(ids)} tokens, only the last {self.room} were read")
+        return Question(text, source=[], prompt=ids, flags=flags)
+
+    def read(self, question: Question) -> list[str]:
+        return self.target.symbols(question.prompt)
+
+    def said(self, question: Question, tokens: tuple[int, ...]) -> str:
+        """The prompt as it was given, and what follows it."""
+        whole, head = self.target.decode([*question.prompt, *tokens]), self.target.decode(question.prompt)
+        added = whole[len(head) :]
+        if self.target.kind == "words" and question.text[-1:].isspace():
+            added = added.removeprefix(" ")
+        return question.text + added
+
+    def closed(self, text: str) -> list[int]:
+        """The end of a line in a stream is its line end."""
+        return [*self.target.encode(text), self.start if self.end == NEVER else self.end]
+
+
+def wording_of(config: Config, source: Tokenizer, target: Tokenizer) -> Wording:
+    """How a model reads and writes."""
+    if config.data.source is None:
+        return TextWording(target, stream=config.data.window is not None, room=_room(config))
+    return PairWording(source, target, config.data.source.max_length)
+
+
+def _room(config: Config) -> int | None:
+    """A Transformer looks back as far as it was taught to, or has positions; a recurrent network has no limit."""
+    decoder = config.model.decoder
+    if not isinstance(decoder, TransformerDecoderConfig):
+        return None
+    return config.data.window or (decoder.longest if decoder.positions == "learnt" else None)
+
+
+def unknown_flag(side: str, unknown: list[str]) -> list[str]:
+    """What to say of symbols that training did not know."""
+    if not unknown:
+        return []
+    counts = ", ".join(f"{symbol!r} x {count}" for symbol, count in Counter(unknown).most_common(10))
+    return [f"unknown symbols in the {side}: {counts}"]

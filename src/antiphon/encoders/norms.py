@@ -1,0 +1,86 @@
+"""Norms, and where they stand around the parts of a block."""
+# B rows, T steps, H state size
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["AddAndNorm", "LayerNorm", "MaskedBatchNorm", "Norm", "Order"]
+
+Order = Literal["pre", "post"]
+
+
+class LayerNorm(nn.LayerNorm):
+    """γ (x - mean(x)) / √(var(x) + ε) + β, over the values of one state: torch's own"""
+
+    def forward(self, states: Tensor, mask: Tensor | None = None) -> Tensor:  # noqa: ARG002 (padding is no concern of others)
+        return super().forward(states)
+
+
+class MaskedBatchNorm(nn.Module):
+    """γ (x - mean) / √(var + ε) + β, each value over all real positions of the batch
+
+    In use it takes the moving averages of training. That is why layer norm won for text: a batch holds few sentences
+    of unequal length, so its statistics are noisy and what a sentence becomes depends on its company; in use they are
+    replaced by averages the network was not trained with; and a decoder that goes step by step never has a batch of
+    positions to count. Layer norm needs one state and does the same at all times.
+    """
+
+    running_mean: Tensor
+    running_var: Tensor
+
+    def __init__(self, size: int, *, momentum: float = 0.1, eps: float = 1e-5) -> None:
+        super().__init__()
+        self.momentum = momentum
+        self.eps = eps
+        self.weight = nn.Parameter(torch.ones(size))
+        self.bias = nn.Parameter(torch.zeros(size))
+        self.register_buffer("running_mean", torch.zeros(size))
+        self.register_buffer("running_var", torch.ones(size))
+
+    def forward(self, states: Tensor, mask: Tensor) -> Tensor:
+        """States [B, T, H], mask [B, T]."""
+        mean, var = self._count(states, mask) if self.training else (self.running_mean, self.running_var)
+        return (states - mean) * torch.rsqrt(var + self.eps) * self.weight + self.bias
+
+    def _count(self, states: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and variance [H] over real positions; the moving averages follow them."""
+        real = mask.unsqueeze(-1).to(states.dtype)
+        number = real.sum()
+        mean = (states * real).sum((0, 1)) / number
+        var = ((states - mean).square() * real).sum((0, 1)) / number
+        with torch.no_grad():  # as torch does, the moving variance is that of a sample: / (n - 1)
+            self.running_mean.lerp_(mean, self.momentum)
+            self.running_var.lerp_(var * number / (number - 1).clamp(min=1), self.momentum)
+        return mean, var
+
+
+Norm = LayerNorm | MaskedBatchNorm
+
+
+class AddAndNorm(nn.ModuleDict):
+    """pre: x + f(norm(x)),  post: norm(x + f(x)); one norm for each part f of a block, with dropout on f"""
+
+    def __init__(self, *, parts: Iterable[str], norm: type[Norm], size: int, order: Order, dropout: float) -> None:
+        super().__init__({part: norm(size) for part in parts})
+        self.order = order
+        self.dropped = dropout
+
+    def before(self, part: str, states: Tensor, mask: Tensor) -> Tensor:
+        """What the part f is given."""
+        if self.order == "post":
+            return states
+        normed: Tensor = self[part](states, mask)
+        return normed
+
+    def after(self, part: str, states: Tensor, found: Tensor, mask: Tensor) -> Tensor:
+        """The states with what f found in them."""
+        added = states + nn.functional.dropout(found, self.dropped, self.training)
+        if self.order == "pre":
+            return added
+        normed: Tensor = self[part](added, mask)
+        return normed

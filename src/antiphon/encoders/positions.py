@@ -1,0 +1,79 @@
+"""Where a token stands, told to a network that does not read in order."""
+# R rows, T steps, d size
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor, nn
+
+from antiphon.errors import UserError
+
+__all__ = ["LearntPositions", "Positions", "SinusoidalPositions"]
+
+
+class Positions(nn.Module, ABC):
+    """x_t √d + p_t: vectors of about length 1 become about as long as what is added to them."""
+
+    def __init__(self, *, size: int) -> None:
+        super().__init__()
+        self.size = size
+
+    def forward(self, tokens: Tensor, offset: int | Tensor = 0) -> Tensor:
+        """Vectors [R, T, d] whose first stands at position `offset`, one for all rows or one for each [R]."""
+        steps = torch.arange(tokens.size(1), device=tokens.device)
+        places = steps + (offset.unsqueeze(1) if isinstance(offset, Tensor) else offset)  # [T] or [R, T]
+        end = int(places[..., -1].max()) + 1 if isinstance(offset, Tensor) else offset + tokens.size(1)
+        return torch.add(self.at(places, end, tokens), tokens, alpha=self.size**0.5)
+
+    @abstractmethod
+    def at(self, places: Tensor, end: int, like: Tensor) -> Tensor:
+        """The vectors of these positions, all below `end`, of the type of `like`."""
+
+
+class SinusoidalPositions(Positions):
+    """p[t, 2i] = sin(t / 10000^{2i/d}),  p[t, 2i+1] = cos(t / 10000^{2i/d})
+
+    There is nothing to learn, so any length will do: the table grows when a longer sequence comes and is not saved.
+    """
+
+    def __init__(self, *, size: int) -> None:
+        super().__init__(size=size)
+        if size % 2:
+            raise ValueError(f"sinusoidal positions are pairs of sin and cos, and {size} is odd")
+        # Not a buffer: .double() would keep the digits of a float.
+        self.known = torch.zeros(0, size)
+
+    def at(self, places: Tensor, end: int, like: Tensor) -> Tensor:
+        known = self.known  # of this call, whatever another thread puts there
+        if known.size(0) < end or known.dtype != like.dtype or known.device != like.device:
+            self.known = known = self.table(max(end, 2 * known.size(0))).to(like)
+        return known[places]
+
+    def table(self, length: int) -> Tensor:
+        """The first positions [length, d]."""
+        with torch.inference_mode(False):  # made while searching, it is used in training too
+            pairs = torch.arange(0, self.size, 2, dtype=torch.float64)  # 2i
+            angles = torch.arange(length, dtype=torch.float64).unsqueeze(1) / 10000 ** (pairs / self.size)
+            return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
+
+
+class LearntPositions(Positions):
+    """p[t] = P[t], a table of so many rows"""
+
+    def __init__(self, *, longest: int, size: int) -> None:
+        super().__init__(size=size)
+        # As large as x √d: with smaller ones a network is slow to tell places apart.
+        self.table = nn.Embedding(longest, size)
+        nn.init.normal_(self.table.weight)
+
+    def at(self, places: Tensor, end: int, like: Tensor) -> Tensor:  # noqa: ARG002 (it has the model's type)
+        longest = self.table.num_embeddings
+        if end > longest:
+            raise UserError(
+                f"a sequence of {end} tokens, but the model has learnt {longest} positions; "
+                f"shorten it, or train with `longest: {end}` or with sinusoidal positions"
+            )
+        learnt: Tensor = self.table(places)
+        return learnt

@@ -1,0 +1,112 @@
+"""States as points in the plane: principal components, and a picture of them."""
+
+# n points, H size of a state; lengths in inches
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from antiphon.errors import UserError
+from antiphon.pictures.canvas import Font, Ruler, choose_font, save_figure
+from antiphon.pictures.palette import ACCENT, INK, LINE, QUIET
+from antiphon.pictures.placing import Box, place_labels
+
+__all__ = ["Plane", "axis_name", "draw_plane", "principal_plane"]
+
+_WIDTH = 11.0
+_SHORTEST, _TALLEST = 5.0, 11.0
+_MARGIN = 0.35  # between the outermost points and the frame
+_POINTS = 7.5
+_LONGEST_LABEL = 36
+_RADIUS = 0.028  # of a dot
+
+
+@dataclass(frozen=True)
+class Plane:
+    """Points [n, 2] along the two directions in which the states differ most, and the share of variance of each."""
+
+    points: NDArray[np.float64]
+    shares: tuple[float, float]
+
+
+def principal_plane(states: NDArray[Any]) -> Plane:
+    """X − mean = U Σ Vᵀ;  points = (X − mean) V_2;  share_k = σ_k² / Σ σ²
+
+    A direction has no sign of its own: the largest value in it is made positive, so that equal states give equal maps.
+    """
+    values = np.asarray(states, dtype=np.float64)
+    if not np.isfinite(values).all():
+        raise UserError("the model's states are not numbers; its training has diverged, so train it again")
+    centred = values - values.mean(axis=0)
+    _, sizes, directions = np.linalg.svd(centred, full_matrices=False)
+    largest = np.abs(directions).argmax(axis=1)
+    directions *= np.where(directions[np.arange(len(directions)), largest] < 0, -1.0, 1.0)[:, None]
+    points, variances = np.zeros((len(values), 2)), np.zeros(2)
+    kept = min(2, len(sizes))
+    points[:, :kept] = centred @ directions[:kept].T
+    variances[:kept] = sizes[:kept] ** 2
+    total = float((sizes**2).sum())
+    shares = variances / total if total > 0 else variances
+    return Plane(points, (float(shares[0]), float(shares[1])))
+
+
+def axis_name(which: int, share: float) -> str:
+    """What stands beside an axis."""
+    return f"{('first', 'second')[which]} principal component, {100 * share:.0f} % of the variance"
+
+
+def draw_plane(plane: Plane, labels: list[str], path: Path, title: str = "") -> None:
+    """Write the points as PNG or SVG by suffix: every point is drawn, a label only where it fits."""
+    if len(labels) != len(plane.points):
+        raise ValueError(f"{len(labels)} labels do not fit {len(plane.points)} points")
+    font = choose_font([*labels, title])
+    width, height, inches = _frame(plane.points)
+    figure = Figure(figsize=(width, height), facecolor="white")
+    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+    axes.set(xlim=(0.0, width), ylim=(0.0, height), xticks=[], yticks=[])
+    size = (2 * _RADIUS * 72) ** 2
+    axes.scatter(inches[:, 0], inches[:, 1], s=size, color=ACCENT, alpha=0.8, linewidths=0, zorder=3)
+    _write_labels(axes, font, inches, labels, Box(0.0, 0.0, width, height))
+    _dress(axes, font, plane.shares, title)
+    save_figure(figure, path)
+
+
+def _frame(points: NDArray[np.float64]) -> tuple[float, float, NDArray[np.float64]]:
+    """Width and height, and the points in it; one scale for both axes, so that distances can be compared."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    span = np.maximum(high - low, 1e-12)
+    height = float(np.clip((_WIDTH - 2 * _MARGIN) * span[1] / span[0] + 2 * _MARGIN, _SHORTEST, _TALLEST))
+    room = np.array([_WIDTH, height]) - 2 * _MARGIN
+    scale = float((room / span).min())
+    middle = np.array([_WIDTH, height]) / 2
+    return _WIDTH, height, (points - (low + high) / 2) * scale + middle
+
+
+def _write_labels(axes: Axes, font: Font, inches: NDArray[np.float64], labels: list[str], frame: Box) -> None:
+    ruler = Ruler(font, _POINTS)
+    texts = [font.writable(label, longest=_LONGEST_LABEL, keep=" ") for label in labels]
+    sizes = np.array([ruler.size(text) for text in texts]).reshape(-1, 2)
+    for text, box in zip(texts, place_labels(inches, sizes, frame, radius=_RADIUS), strict=True):
+        if box is not None:
+            axes.text(
+                box.left, box.bottom, text, color=INK, ha="left", va="bottom",
+                fontproperties=font.sized(_POINTS), parse_math=False, zorder=4,
+            )  # fmt: skip
+
+
+def _dress(axes: Axes, font: Font, shares: tuple[float, float], title: str) -> None:
+    axes.set_xlabel(axis_name(0, shares[0]), color=QUIET, labelpad=8).set_fontproperties(font.sized(8.5))
+    axes.set_ylabel(axis_name(1, shares[1]), color=QUIET, labelpad=8).set_fontproperties(font.sized(8.5))
+    for spine in axes.spines.values():
+        spine.set_color(LINE)
+    if title:
+        text = axes.set_title(font.writable(title, longest=100, keep=" "), loc="left", pad=10, color=INK)
+        text.set_fontproperties(font.sized(10.5))
+        text.set_parse_math(False)

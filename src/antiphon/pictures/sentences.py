@@ -1,0 +1,115 @@
+"""A sentence as one vector: the encoder's last state, or the mean or the maximum of its states."""
+
+# B batch, S source steps, T steps, H state
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from antiphon.config.models import ConcatenatedConfig, EncoderDecoderConfig, ModelConfig, RecurrentEncoderConfig
+from antiphon.decoders.static import POOLS
+from antiphon.decoding.generator import Generator
+from antiphon.decoding.wording import Question
+from antiphon.errors import UserError
+from antiphon.model import EncoderDecoder, SequenceModel
+from antiphon.sequence import Memory, Sequence
+from antiphon.sources.batches import source_batch
+from antiphon.sources.vocabulary import PAD
+
+__all__ = ["Pool", "Vectors", "pool_name", "sentence_vectors", "usual_pool"]
+
+Pool = Literal["last", "mean", "max"]
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """A vector for each sentence that has one [n, H]; the flags say what was left out or not known."""
+
+    sentences: list[str]
+    vectors: NDArray[np.float64]
+    flags: list[str]
+
+
+def usual_pool(config: ModelConfig) -> Pool:
+    """A recurrent network has read all when it stands at the end; elsewhere the last state knows its place best."""
+    if isinstance(config, EncoderDecoderConfig) and not isinstance(config.encoder, RecurrentEncoderConfig):
+        return "mean"
+    return "last"
+
+
+def pool_name(config: ModelConfig, pool: Pool) -> str:
+    """What the vectors are, in words."""
+    whose = "the encoder" if isinstance(config, EncoderDecoderConfig) else "the network"
+    if pool == "last":
+        return f"the last state of {whose}"
+    return f"{'the mean' if pool == 'mean' else 'the largest values'} of the states of {whose}"
+
+
+def sentence_vectors(generator: Generator, sentences: list[str], pool: Pool | None = None) -> Vectors:
+    """The vector of each sentence, whatever stands beside it; an empty sentence has none."""
+    model = generator.config.model
+    chosen = pool or usual_pool(model)
+    if isinstance(model, ConcatenatedConfig) and chosen != "last":
+        raise UserError(
+            f"pool: {chosen} of the source's states cannot be had where one network reads source and target; "
+            "leave it out, or say last"
+        )
+    questions = [generator.wording.question(sentence) for sentence in sentences]
+    rows = [row for row, question in enumerate(questions) if question.source or question.prompt]
+    found: dict[int, NDArray[np.float64]] = {}
+    for batch in _batches(questions, rows, generator.config.decoding.batch_size):
+        memory = _read(generator, [questions[row] for row in batch])
+        for row, vector in zip(batch, POOLS[chosen](memory)[:, -1].double().numpy(), strict=True):
+            found[row] = vector
+    vectors = np.stack([found[row] for row in rows]) if rows else np.zeros((0, 0))
+    return Vectors([sentences[row] for row in rows], vectors, [flag for one in questions for flag in _flags(one)])
+
+
+def _flags(question: Question) -> list[str]:
+    """What to say of a sentence, with its beginning."""
+    flags = question.flags
+    if not question.source and not question.prompt:
+        flags = ["empty, so it is left out"]
+    return [f"{question.text[:40]!r}: {flag}" for flag in flags]
+
+
+def _batches(questions: list[Question], rows: list[int], size: int) -> Iterator[list[int]]:
+    """Row numbers, like lengths together."""
+    order = sorted(rows, key=lambda row: len(questions[row].source) + len(questions[row].prompt))
+    for first in range(0, len(order), size):
+        yield order[first : first + size]
+
+
+@torch.inference_mode()
+def _read(generator: Generator, questions: list[Question]) -> Memory:
+    """What the encoder knows of sources; what a network without one knows after it has read them."""
+    source, model = source_batch([question.source for question in questions]), generator.model
+    if isinstance(model, EncoderDecoder):
+        return model.remember(source)
+    wording = generator.wording
+    inputs = [[wording.start, *question.prompt][-(wording.room or 0) :] for question in questions]
+    tokens = Sequence.of_ids(inputs, PAD)
+    states = _top_states(model, source, tokens.values)
+    return Memory(states, tokens.mask, final=Sequence(states, tokens.mask).last.unsqueeze(1))
+
+
+def _top_states(model: SequenceModel, source: Sequence, inputs: Tensor) -> Tensor:
+    """What the output layer is given at every position [B, T, H]; a look from outside, since only pictures need it."""
+    given: list[Tensor] = []
+
+    def keep(_: nn.Module, arguments: tuple[Tensor]) -> None:
+        given.append(arguments[0])
+
+    hook = model.decoder.output.register_forward_pre_hook(keep)
+    try:
+        model(source, inputs)
+    finally:
+        hook.remove()
+    return given[0]

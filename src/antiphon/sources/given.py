@@ -1,0 +1,108 @@
+"""Tokenizers that are not learnt from train but taken from another run: data.source.tokenizer and the target's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from antiphon.config.read import read_config
+from antiphon.config.schema import DataConfig, TextConfig
+from antiphon.errors import ConfigError, ModelFolderError
+from antiphon.sources.tokens import Tokenizer, load_tokenizer
+
+__all__ = ["SOURCE_TOKENIZER", "TARGET_TOKENIZER", "Given", "given_tokenizers"]
+
+SOURCE_TOKENIZER, TARGET_TOKENIZER = "tokenizer.source.json", "tokenizer.target.json"
+
+Side = Literal["source", "target"]
+Given = dict[Side, Tokenizer]
+
+
+def given_tokenizers(data: DataConfig) -> Given:
+    """The tokenizer of each side that names a run; ConfigError with all that does not fit."""
+    sides: list[tuple[Side, TextConfig | None]] = [("source", data.source), ("target", data.target)]
+    given: Given = {}
+    problems: list[str] = []
+    for side, config in sides:
+        if config is not None and config.tokenizer is not None:
+            try:
+                given[side] = _taken(side, config, config.tokenizer)
+            except ConfigError as error:
+                problems += error.problems
+    problems += [] if problems else [*_two_for_one(data, given), *_no_line_end(data, given)]
+    if problems:
+        raise ConfigError(problems)
+    return given
+
+
+def _taken(side: Side, config: TextConfig, run: str) -> Tokenizer:
+    """The tokenizer of a run: of a language model its only one, else that of the same side."""
+    key, folder = f"data.{side}.tokenizer", Path(run)
+    if not folder.is_dir():
+        raise ConfigError(f"{key}: {run}: no such folder; give a run that has been trained, or null")
+    there = _section(key, folder, side)
+    try:
+        tokenizer = load_tokenizer(folder / (SOURCE_TOKENIZER if there.of_source else TARGET_TOKENIZER))
+    except ModelFolderError as error:
+        raise ConfigError([f"{key}: {problem}" for problem in error.problems]) from error
+    if problems := _at_odds(side, config, tokenizer, there.config):
+        raise ConfigError(problems)
+    return tokenizer
+
+
+class There(NamedTuple):
+    """How the tokenizer of a run was learnt, and from which side."""
+
+    config: TextConfig
+    of_source: bool
+
+
+def _section(key: str, folder: Path, side: Side) -> There:
+    path = folder / "config.yaml"
+    try:
+        data = read_config(path).data
+    except ConfigError as error:
+        problems = [one.removeprefix(f"{path}: ") for one in error.problems]
+        raise ConfigError([f"{key}: {path}: {one}" for one in problems]) from error
+    if side == "source" and data.source is not None:
+        return There(data.source, of_source=True)
+    return There(data.target, of_source=False)
+
+
+def _at_odds(side: Side, config: TextConfig, tokenizer: Tokenizer, learnt: TextConfig) -> list[str]:
+    """How a tokenizer is learnt has no effect on one that is there: such keys say what it is, or their default."""
+    problems = []
+    if config.tokens != tokenizer.kind:
+        problems.append(
+            f"data.{side}.tokens: {config.tokens}, but the tokenizer of {config.tokenizer} is one of {tokenizer.kind}; "
+            f"set it to {tokenizer.kind}, or data.{side}.tokenizer to null"
+        )
+    for key in ("vocabulary", "min_count"):
+        value, usual = getattr(config, key), TextConfig.model_fields[key].default
+        if value not in (usual, getattr(learnt, key)):
+            problems.append(
+                f"data.{side}.{key}: {value} is for a tokenizer to be learnt, but that of {config.tokenizer} has its "
+                f"{tokenizer.size:,} tokens; set it to {usual} (the default), or data.{side}.tokenizer to null"
+            )
+    return problems
+
+
+def _two_for_one(data: DataConfig, given: Given) -> list[str]:
+    """One vocabulary is one tokenizer."""
+    if not data.shared_vocabulary or len(given) < 2 or given["source"].fingerprint == given["target"].fingerprint:
+        return []
+    return [
+        f"data.shared_vocabulary: the source's tokenizer has {given['source'].size:,} tokens, the target's "
+        f"{given['target'].size:,}, and they are not the same ones; set it to false, or name a run that shared its own"
+    ]
+
+
+def _no_line_end(data: DataConfig, given: Given) -> list[str]:
+    """A stream of characters has line ends in it; a tokenizer learnt from lines has never seen one."""
+    target = given.get("target")
+    if data.window is None or target is None or target.kind != "characters" or not target.unknown("\n"):
+        return []
+    return [
+        f"data.target.tokenizer: that of {data.target.tokenizer} was learnt line by line and has no line end, which a "
+        "stream needs; set data.window to null, or name a run that had a window"
+    ]

@@ -1,0 +1,224 @@
+"""Parts of a network that begin with the weights of another run, and parts that stay as they are.
+
+Only a fresh start reads the other run: a run that goes on, and a model in use, have their own weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from antiphon.build import build_model
+from antiphon.config.models import ConcatenatedConfig, EncoderDecoderConfig, LanguageModelConfig, ModelConfig
+from antiphon.config.schema import Config
+from antiphon.errors import ConfigError, ModelFolderError, UserError
+from antiphon.folder import LoadedModel, load_model
+from antiphon.model import EncoderDecoder, SequenceModel
+from antiphon.sources.tokens import Tokenizer
+from antiphon.training.fitting import Name, counterpart, misfits, other_tokens, section_of, shape_problems
+
+__all__ = ["fill_parts", "freeze_parts", "missing_parts", "refuse_own_parts", "try_parts"]
+
+LABELS = 6  # so many groups of tensors are named
+
+
+@dataclass(frozen=True)
+class Here:
+    """A network that has fresh weights so far, and what its tokens are."""
+
+    model: SequenceModel
+    config: ModelConfig
+    source: Tokenizer
+    target: Tokenizer
+
+    def tensors_of(self, name: Name) -> dict[str, Tensor]:
+        """The source's table of vectors is the encoder's; where there is no encoder, the decoder reads the source."""
+        starts = ("source.", "encoder.") if name == "encoder" else ("decoder.",)
+        if isinstance(self.config, ConcatenatedConfig):
+            starts = ("source.", "decoder.")
+        return {key: tensor for key, tensor in self.model.state_dict().items() if key.startswith(starts)}
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What one part gets of another run."""
+
+    name: Name
+    run: str
+    tensors: dict[str, Tensor]  # by their names here
+    fresh: list[str]
+    left_out: list[str]  # of what the part has there
+
+    def sentence(self) -> str:
+        rest = [(self.fresh, "fresh"), (self.left_out, "left out")]
+        counts = "".join(f", {len(names)} {word} ({_labels(names)})" for names, word in rest if names)
+        return f"model.{self.name}.from: {self.run}: {len(self.tensors)} tensors taken{counts}"
+
+
+def fill_parts(
+    model: SequenceModel, config: Config, source: Tokenizer, target: Tokenizer, say: Callable[[str], None]
+) -> None:
+    """Weights of other runs for the parts that ask for them; ConfigError with all that does not fit."""
+    here = Here(model, config.model, source, target)
+    taken: list[Taken] = []
+    problems: list[str] = []
+    for name, run in _asked(config.model):
+        try:
+            taken.append(_take(name, run, here))
+        except UserError as error:
+            problems += error.problems
+    tensors = {key: tensor for one in taken for key, tensor in one.tensors.items()}
+    problems += _tied_problems(here, tensors)
+    if problems:
+        raise ConfigError(problems)
+    own = model.state_dict()
+    for key, tensor in tensors.items():
+        own[key].copy_(tensor)
+    for sentence in (*(one.sentence() for one in taken), *_frozen_and_fresh(here, tensors)):
+        say(sentence)
+
+
+def try_parts(config: Config, source: Tokenizer, target: Tokenizer) -> None:
+    """ConfigError if the parts of other runs do not fit; nothing else happens."""
+    if _asked(config.model):
+        with torch.random.fork_rng(devices=[]):
+            model = build_model(config.model, source_tokens=source.size, target_tokens=target.size)
+        fill_parts(model, config, source, target, lambda _: None)
+
+
+def missing_parts(config: ModelConfig) -> list[str]:
+    """Runs to begin with that are not there."""
+    return [
+        f"model.{name}.from: {run}: no such folder; give a run that has been trained, or null"
+        for name, run in _asked(config)
+        if not Path(run).is_dir()
+    ]
+
+
+def refuse_own_parts(config: Config, folder: Path) -> None:
+    """A run cannot begin with itself: its weights are not there yet, or about to be thrown away."""
+    problems = [
+        f"model.{name}.from: {run} is the run that is being trained; give another run, or another folder with --out"
+        for name, run in _asked(config.model)
+        if Path(run).resolve() == folder.resolve()
+    ]
+    if problems:
+        raise ConfigError(problems)
+
+
+def freeze_parts(model: SequenceModel, config: ModelConfig) -> list[nn.Module]:
+    """Takes the gradient from the weights of frozen parts; returns these parts: in training they run as in use."""
+    frozen: list[nn.Module] = []
+    if isinstance(config, EncoderDecoderConfig) and isinstance(model, EncoderDecoder) and config.encoder.freeze:
+        frozen += [model.source, model.encoder]
+    if config.decoder.freeze:
+        frozen.append(model.decoder)
+    for part in frozen:
+        part.requires_grad_(False)
+    return frozen
+
+
+def _names(config: ModelConfig) -> tuple[Name, ...]:
+    return ("encoder", "decoder") if isinstance(config, EncoderDecoderConfig) else ("decoder",)
+
+
+def _asked(config: ModelConfig) -> list[tuple[Name, str]]:
+    """The parts that begin with another run, and that run."""
+    runs = [(name, section_of(name, config).from_run) for name in _names(config)]
+    return [(name, run) for name, run in runs if run is not None]
+
+
+def _take(name: Name, run: str, here: Here) -> Taken:
+    """All tensors that the part has in common with the one there; each has to have the same shape."""
+    there = _load(name, run)
+    config, weights = there.config.model, there.model.state_dict()
+    problems = [*_other_tokens(name, run, here, there), *misfits(name, here.config, config, run)]
+    if problems:
+        raise ConfigError(problems)
+    own = here.tensors_of(name)
+    names = {key: counterpart(key, here.config, config) for key in own if _is_meant(key, name, here, there)}
+    shared = {key: (own[key], weights[other]) for key, other in names.items() if other in weights}
+    if problems := shape_problems(name, shared, config, run):
+        raise ConfigError(problems)
+    starts = ("source.", "encoder.") if name == "encoder" and "encoder" in _names(config) else ("decoder.",)
+    used = {names[key] for key in shared}
+    return Taken(
+        name,
+        run,
+        tensors={key: other for key, (_, other) in shared.items()},
+        fresh=[key for key in own if key not in shared],
+        left_out=[key for key in weights if key.startswith(starts) and key not in used],
+    )
+
+
+def _load(name: Name, run: str) -> LoadedModel:
+    try:
+        with torch.random.fork_rng(devices=[]):  # building it must not change what is drawn here
+            return load_model(run)
+    except ModelFolderError as error:
+        raise ConfigError([f"model.{name}.from: {problem}" for problem in error.problems]) from error
+
+
+def _other_tokens(name: Name, run: str, here: Here, there: LoadedModel) -> list[str]:
+    key = f"model.{name}.from"
+    if name == "encoder":
+        return other_tokens("source", key, here=here.source, there=_source_tokens(there), run=run)
+    return other_tokens("target", key, here=here.target, there=there.target_tokenizer, run=run)
+
+
+def _source_tokens(there: LoadedModel) -> Tokenizer:
+    """What the other network reads: a language model its own text."""
+    alone = isinstance(there.config.model, LanguageModelConfig)
+    return there.target_tokenizer if alone else there.source_tokenizer
+
+
+def _is_meant(tensor: str, name: Name, here: Here, there: LoadedModel) -> bool:
+    """A single network reads the source with the table of another run only if the tokens are the same."""
+    if name == "encoder" or not tensor.startswith("source."):
+        return True
+    alike = here.source.fingerprint == _source_tokens(there).fingerprint
+    return alike and not isinstance(there.config.model, EncoderDecoderConfig)
+
+
+def _tied_problems(here: Here, tensors: dict[str, Tensor]) -> list[str]:
+    """One table here cannot begin as two."""
+    first: dict[int, str] = {}
+    problems = []
+    for name, parameter in here.model.named_parameters(remove_duplicate=False):
+        if name in tensors:
+            other = first.setdefault(id(parameter), name)
+            if not torch.equal(tensors[name], tensors[other]):
+                problems.append(
+                    f"model.tie: {here.config.tie} makes {other} and {name} one table, but there they are two; "
+                    "set model.tie to none, or begin with a run that is tied in the same way"
+                )
+    return problems
+
+
+def _frozen_and_fresh(here: Here, taken: dict[str, Tensor]) -> list[str]:
+    """Weights that nobody has learnt and nobody will."""
+    sentences = []
+    for name in _names(here.config):
+        fresh = [key for key in here.tensors_of(name) if key.startswith(f"{name}.") and key not in taken]
+        if section_of(name, here.config).freeze and fresh:
+            sentences.append(
+                f"warning: model.{name}.freeze: {len(fresh)} tensors ({_labels(fresh)}) are of no run and stay as they "
+                "are, at random; set it to false so that they learn"
+            )
+    return sentences
+
+
+def _labels(names: list[str]) -> str:
+    """`context, bridge` for decoder.context.score.W.weight and the like."""
+    labels = list(dict.fromkeys(_label(name.split(".")[1:-1]) for name in names))
+    return ", ".join(labels[:LABELS]) + (", ..." if len(labels) > LABELS else "")
+
+
+def _label(path: list[str]) -> str:
+    if "cross" in path:
+        return "cross-attention"
+    return ".".join(path[: {"layers": 4, "blocks": 2}.get(path[0], 1)])

@@ -1,0 +1,40 @@
+"""One batch: from the pairs to the loss that an update minimises."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from antiphon.config.schema import TrainingConfig
+from antiphon.model import SequenceModel
+from antiphon.sequence import State
+from antiphon.sources.batches import Batch
+from antiphon.training.loss import Loss, cross_entropy
+from antiphon.training.reinforce import alignment_of, reinforce
+from antiphon.training.sampling import own_words
+
+__all__ = ["Taught", "teach"]
+
+
+@dataclass(frozen=True)
+class Taught:
+    """What a batch taught: its loss, and the state after its last step."""
+
+    loss: Loss
+    state: Any  # a State; which, the decoder knows
+
+
+def teach(
+    model: SequenceModel, batch: Batch, config: TrainingConfig, *, share: float = 0.0, state: State | None = None
+) -> Taught:
+    """Teacher forcing: the decoder is given the right word at every step; its own instead in this share of them.
+
+    It goes on from `state` where there is one, else it begins with the source.
+    """
+    state = model.start(batch.source) if state is None else state
+    step = own_words(model, state, batch.inputs, share) if share > 0.0 else model.step(batch.inputs, state)
+    loss = cross_entropy(step.logits, batch.outputs, config.label_smoothing)
+    if step.drawn is None:
+        return Taught(loss, step.state)
+    looking = reinforce(step.logits, batch.outputs, step.drawn, alignment_of(model))
+    return Taught(replace(loss, total=loss.total + looking), step.state)

@@ -1,0 +1,138 @@
+"""Loss, perplexity, word perplexity and bits per character: of pairs, of lines, of a stream."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from test_language_model import LETTERS, Ones, make
+
+from antiphon.errors import UserError
+from antiphon.evaluation.evaluate import evaluate_examples
+from antiphon.evaluation.likelihood import OF_LOSS, likelihood, likelihood_estimate, likelihood_value
+from antiphon.evaluation.streams import Parts, stream_nats
+from antiphon.sources.pairs import Example
+from antiphon.sources.tokens import WordTokenizer
+
+TEXTS = ["ab cd", "fed", "a  b c", "cab"]
+
+
+def examples(texts: list[str]) -> list[Example]:
+    return [Example("", (text,), number) for number, text in enumerate(texts, 1)]
+
+
+def value(*sums: float) -> Callable[[str], float]:
+    return lambda name: likelihood_value(np.array([sums]), name)
+
+
+def test_the_figures_by_hand() -> None:
+    figure = value(60.0, 30.0, 6.0, 24.0)
+    assert figure("loss") == 2.0
+    assert figure("perplexity") == pytest.approx(math.exp(2))
+    assert figure("word_perplexity") == pytest.approx(math.exp(10))
+    assert figure("bits_per_character") == pytest.approx(2.5 / math.log(2))
+    assert value(1e6, 1.0, 1.0, 1.0)("perplexity") == math.inf
+
+
+def test_sums_are_divided_not_quotients_averaged() -> None:
+    found = likelihood_estimate(np.array([[2.0, 1, 1, 1], [30.0, 3, 3, 3]]), "loss", samples=500)
+    assert (found.value, found.low, found.high) == (8.0, 2.0, 10.0)
+
+
+def test_lines_count_their_end_as_token_word_and_character() -> None:
+    generator = make()
+    found = likelihood(generator, examples(TEXTS), batch_size=3)
+    scored = generator.score(TEXTS)
+    assert found[:, 0] == pytest.approx([-one.log_prob for one in scored])
+    assert found[:, 1:].tolist() == [[6, 3, 6], [4, 2, 4], [7, 4, 7], [4, 2, 4]]
+    assert likelihood_value(found, "bits_per_character") == pytest.approx(likelihood_value(found, "loss") / math.log(2))
+
+
+def test_a_model_of_words_has_one_perplexity() -> None:
+    words = WordTokenizer(["ab", "cd", "fed", "a", "b", "c"])
+    for window in (None, 4):
+        found = likelihood(make(tokenizer=words, window=window), examples(TEXTS))
+        assert likelihood_value(found, "word_perplexity") == pytest.approx(likelihood_value(found, "perplexity"))
+        assert found[:, 2].sum() == 7 + 4
+        assert found[:, 3].sum() == pytest.approx(sum(map(len, TEXTS)) + 4)
+
+
+def test_a_grapheme_cluster_is_one_character() -> None:
+    assert likelihood(make(), examples(["e\u0301f"]))[0, 3] == 3
+
+
+@pytest.mark.parametrize("lines", [TEXTS, ["", "ab", "", ""], ["a" * 50]])
+def test_a_stream_is_one_long_forward(lines: list[str]) -> None:
+    generator = make(window=5)
+    text = "".join(f"{line}\n" for line in lines)
+    ids = LETTERS.encode(text)
+    found = likelihood(generator, examples(lines))
+    with torch.no_grad():
+        logits = generator.model(Ones(), torch.tensor([[generator.wording.start, *ids[:-1]]])).logits[0]  # type: ignore[arg-type]
+    own = -torch.log_softmax(logits, -1)[range(len(ids)), ids]
+    assert len(found) == math.ceil(len(ids) / 5), "a row for each window"
+    assert found[:, 0].sum() == pytest.approx(float(own.sum()), abs=1e-3)
+    assert found[0, 0] == pytest.approx(float(own[:5].sum()), abs=1e-4)
+    assert found[:, 1].sum() == len(text)
+    assert found[:, 2].sum() == pytest.approx(sum(len(line.split()) + 1 for line in lines))
+    assert found[:, 3] == pytest.approx(found[:, 1]), "a model of characters counts them"
+
+
+def test_a_transformer_sees_each_window_on_its_own() -> None:
+    generator = make("transformer", window=5)
+    ids = np.array(LETTERS.encode("abcabcfedabcabcabbb"))
+    inputs = [generator.wording.start, *ids[:-1]]
+    for first in range(0, len(ids), 5):
+        with torch.no_grad():
+            logits = generator.model(Ones(), torch.tensor([inputs[first : first + 5]])).logits[0]  # type: ignore[arg-type]
+        own = -torch.log_softmax(logits, -1)[range(len(ids[first : first + 5])), ids[first : first + 5]]
+        assert stream_nats(generator, ids)[first : first + 5] == pytest.approx(own.numpy(), abs=1e-4)
+
+
+@given(tokens=st.integers(1, 3000), window=st.integers(1, 12), carries=st.booleans())
+def test_every_token_counts_once(tokens: int, window: int, carries: bool) -> None:
+    parts = Parts.of(tokens, window=window, carries=carries)
+    counted: list[int] = []
+    for first in range(0, parts.length + parts.warm, window):
+        places, real = parts.window(first, first + window)
+        counted += places[real].tolist()
+    assert sorted(counted) == list(range(tokens))
+    assert parts.warm == (window if carries and parts.count > 1 else 0)
+    assert parts.count > 1 or tokens < 16 * window
+
+
+def test_parts_of_a_long_text_begin_with_the_window_before() -> None:
+    """Each part alone, in one long forward from one window before it, says the same."""
+    generator = make(window=4)
+    ids = np.array(LETTERS.encode("".join("abcdef"[n * n % 6] for n in range(16 * 40))))
+    parts = Parts.of(len(ids), window=4, carries=True)
+    assert parts.count == 16
+    nats = stream_nats(generator, ids)
+    inputs = np.concatenate([[generator.wording.start], ids[:-1]])
+    for part in (0, 1, 9, 15):
+        first = part * parts.length
+        span = slice(first, min(first + parts.length + parts.warm, len(ids)))
+        with torch.no_grad():
+            logits = generator.model(Ones(), torch.tensor(inputs[None, span])).logits[0]  # type: ignore[arg-type]
+        own = -torch.log_softmax(logits, -1)[range(len(ids[span])), ids[span]].numpy()
+        skipped = parts.warm if part else 0
+        assert nats[span][skipped:] == pytest.approx(own[skipped:], abs=1e-4)
+
+
+def test_an_evaluation_of_lines_and_of_a_stream() -> None:
+    metrics = list(OF_LOSS)
+    lines = evaluate_examples(make(), examples([*TEXTS, "xa"]), metrics=metrics)
+    assert (lines.examples, lines.unit, lines.flagged, lines.outputs) == (5, "texts", 3, []), "spaces and x are unknown"
+    stream = evaluate_examples(make(window=4), examples(TEXTS * 9), metrics=metrics)
+    assert (stream.examples, stream.unit) == (math.ceil(9 * 21 / 4), "windows of 4 tokens")
+    for found in (lines, stream):
+        assert list(found.values) == metrics
+        assert all(one.low < one.value < one.high for one in found.values.values())
+        assert list(found.signatures) == ["word_perplexity", "bits_per_character"]
+    with pytest.raises(UserError, match="bleu compares answers with references, and a language model has none"):
+        evaluate_examples(make(), examples(TEXTS), metrics=["loss", "bleu"])

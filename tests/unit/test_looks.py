@@ -1,0 +1,112 @@
+"""Generation.looks and Generation.weights: every layer and head, without padding, of every kind of model."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from tiny_generators import SOURCE, TARGET, tiny_generator
+
+from antiphon.sources.batches import source_batch
+from antiphon.sources.vocabulary import PAD, SOS
+
+TEXTS = ["a b c", "h", "c a d b e f g", "b b"]
+SHAPES = {  # layers and heads of cross, own and source attention
+    "bahdanau": ((1, 1), None, None),
+    "transformer": ((3, 2), (3, 2), (2, 2)),
+    "mixed": ((1, 1), None, (2, 2)),
+    "static": (None, None, None),
+    "convolutions": (None, None, None),
+    "transformer-concatenated": ((2, 2), (2, 2), None),
+    "rnn-concatenated": (None, None, None),
+}
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+def test_each_kind_of_model_has_its_kinds_of_attention(kind: str) -> None:
+    for answer in tiny_generator(kind).generate(TEXTS, looks=True):
+        T, S = len(answer.tokens), len(answer.source_tokens)
+        assert answer.looks is not None
+        found = [answer.looks.cross, answer.looks.own, answer.looks.source]
+        sides = [(T, S), (T, T), (S, S)]
+        expected = [None if one is None else (*one, *side) for one, side in zip(SHAPES[kind], sides, strict=True)]
+        assert [None if one is None else one.shape for one in found] == expected
+        names = zip(("cross", "own", "source"), SHAPES[kind], strict=True)
+        assert answer.looks.kinds == [name for name, one in names if one]
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+def test_the_one_matrix_is_the_mean_of_cross_attention(kind: str) -> None:
+    for answer in tiny_generator(kind).generate(TEXTS, looks=True):
+        assert answer.looks is not None
+        if answer.looks.cross is None:
+            assert answer.weights is None
+            continue
+        assert answer.weights is not None
+        L, N, T, S = answer.looks.cross.shape
+        by_hand = sum(answer.looks.cross[layer, head] for layer in range(L) for head in range(N)) / (L * N)
+        np.testing.assert_allclose(answer.weights, by_hand, atol=1e-4)
+        assert answer.weights.shape == (T, S)
+
+
+def test_a_padded_batch_looks_the_same() -> None:
+    """What the model says of all texts at once, cut to size, is what each answer has."""
+    made = tiny_generator("transformer")
+    answers = made.generate(TEXTS, looks=True)
+    written = [[*map(TARGET.symbols(range(TARGET.size)).index, answer.tokens)] for answer in answers]
+    longest = max(map(len, written))
+    inputs = torch.tensor([[SOS, *row[:-1], *[PAD] * (longest - len(row))] for row in written])
+    with torch.inference_mode():
+        looks = made.model.look(source_batch([SOURCE.encode(text) for text in TEXTS]), inputs)
+    assert looks.cross is not None
+    assert looks.own is not None
+    assert looks.source is not None
+    for row, answer in enumerate(answers):
+        T, S = len(answer.tokens), len(answer.source_tokens)
+        assert answer.looks is not None
+        np.testing.assert_allclose(answer.looks.cross, looks.cross[row, :, :, :T, :S], atol=1e-4)
+        np.testing.assert_allclose(answer.looks.own, looks.own[row, :, :, :T, :T], atol=1e-4)
+        np.testing.assert_allclose(answer.looks.source, looks.source[row, :, :, :S, :S], atol=1e-4)
+
+
+def test_nobody_looks_ahead_and_weights_sum_to_one() -> None:
+    answer = tiny_generator("transformer").generate("a b c d", looks=True)
+    assert answer.looks is not None
+    assert answer.looks.own is not None
+    ahead = np.triu(np.ones(answer.looks.own.shape[-2:]), k=1).astype(bool)
+    assert (answer.looks.own[..., ahead] == 0).all()
+    for part in (answer.looks.cross, answer.looks.own, answer.looks.source):
+        assert part is not None
+        np.testing.assert_allclose(part.sum(-1), 1, atol=1e-5)
+
+
+def test_a_single_network_shares_its_weights_between_source_and_answer() -> None:
+    answer = tiny_generator("transformer-concatenated").generate("a b c d", looks=True)
+    assert answer.looks is not None
+    assert answer.looks.cross is not None
+    assert answer.looks.own is not None
+    both = answer.looks.cross.sum(-1) + answer.looks.own.sum(-1)
+    np.testing.assert_allclose(both, 1, atol=1e-5)
+    assert answer.weights is not None
+    assert (answer.weights.sum(-1) < 1).all()
+
+
+def test_a_language_model_looks_at_its_prompt_and_at_what_it_wrote() -> None:
+    answer = tiny_generator("transformer-lm").generate("K L M", looks=True)
+    assert answer.weights is None
+    assert answer.looks is not None
+    assert answer.looks.kinds == ["own"]
+    said = len(answer.source_tokens) + len(answer.tokens)
+    assert answer.looks.own is not None
+    assert answer.looks.own.shape == (2, 2, said, said)
+    recurrent = tiny_generator("rnn-lm").generate("K L M", looks=True)
+    assert recurrent.looks is not None
+    assert recurrent.looks.kinds == []
+
+
+def test_looks_come_only_when_asked_for() -> None:
+    answer = tiny_generator("transformer").generate("a b")
+    assert answer.looks is None
+    assert answer.weights is not None
+    assert tiny_generator("transformer").generate("a b", weights=False).weights is None
+    assert tiny_generator("transformer").generate("", looks=True).looks is None

@@ -1,0 +1,246 @@
+"""Pretext tasks: what is done to a source, how often, and always in the same way."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon.config.schema import DataConfig, NoiseConfig, TextConfig, TrainingConfig
+from antiphon.sources.batches import collate
+from antiphon.sources.noise import Noise, NoisyTokenizer, as_read, delete, infill, mask, noise_of, noisy, permute, spoil
+from antiphon.sources.pairs import Dropped, Pair, read_pairs
+from antiphon.sources.ragged import Corpus, Ragged
+from antiphon.sources.tokens import CharacterTokenizer, WordTokenizer
+from antiphon.sources.vocabulary import EOS, PAD, UNK
+
+WORDS = WordTokenizer(["a", "b", "c", "d", "end.", "ho!", "so?", ". x"])
+END, HO, SO = 8, 9, 10  # the ids of "end.", "ho!" and "so?"
+LONG = np.arange(4, 1004)
+
+
+def draw(seed: int = 7) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def no_ends(ids: np.ndarray) -> np.ndarray:
+    return np.zeros(int(ids.max(initial=0)) + 1, bool)
+
+
+def is_part_of(part: list[int], whole: list[int]) -> bool:
+    """In the same order, with gaps."""
+    rest = iter(whole)
+    return all(one in rest for one in part)
+
+
+def test_masking_hides_a_share_and_moves_nothing() -> None:
+    spoilt = mask(LONG, draw(), share=0.3)
+    assert len(spoilt) == len(LONG)
+    assert set(spoilt[spoilt != LONG]) == {UNK}
+    assert 0.25 < np.mean(spoilt == UNK) < 0.35
+
+
+def test_deleting_takes_a_share_and_keeps_the_order() -> None:
+    spoilt = delete(LONG, draw(), share=0.3)
+    assert 650 < len(spoilt) < 750
+    assert is_part_of(spoilt.tolist(), LONG.tolist())
+
+
+def test_one_token_is_left_whatever_is_deleted() -> None:
+    rows = [delete(np.array([4, 5, 6]), draw(seed), share=0.999) for seed in range(300)]
+    assert {len(row) for row in rows} == {1}
+    assert {int(row[0]) for row in rows} == {4, 5, 6}
+
+
+def test_filling_in_hides_spans_behind_one_mark_each() -> None:
+    """What stays is in order, 30 % are hidden, and a mark stands for three tokens (Poisson) on average."""
+    hidden, marks = 0, 0
+    for seed in range(20):
+        spoilt = infill(LONG, draw(seed), share=0.3, span=3.0)
+        kept = spoilt[spoilt != UNK].tolist()
+        assert is_part_of(kept, LONG.tolist())
+        hidden, marks = hidden + len(LONG) - len(kept), marks + int(np.sum(spoilt == UNK))
+    assert 0.28 < hidden / (20 * len(LONG)) < 0.32
+    assert 2.7 < hidden / marks < 3.3
+
+
+def test_the_spans_are_those_of_the_draw() -> None:
+    """Written out: a token that stays, or a span that becomes one mark, in a row."""
+    ids = np.arange(4, 16)
+    spoilt = infill(ids, draw(1), share=0.6, span=2.0)
+    twin = draw(1)
+    left, lengths = int(twin.binomial(12, 0.6)), []
+    hidden = left
+    while left:
+        length = min(int(twin.poisson(2.0)), left)
+        length = 1 if length == 0 and len(lengths) == sum(lengths) else length
+        lengths.append(length)
+        left -= length
+    spans = iter(lengths)
+    places = set(twin.choice(12 - hidden + len(lengths), len(lengths), replace=False).tolist())
+    expected, rest = [], ids.tolist()
+    for place in range(12 - hidden + len(lengths)):
+        if place in places:
+            expected.append(UNK)
+            del rest[: next(spans)]
+        else:
+            expected.append(rest.pop(0))
+    assert spoilt.tolist() == expected
+    assert len(lengths) > 1
+
+
+def test_a_span_of_no_tokens_is_a_mark_put_in_between() -> None:
+    """Neighbours stand with a mark between them; and nothing vanishes without one."""
+    ids = np.arange(4, 104)
+    rows = [infill(ids, draw(seed), share=0.5, span=1.5) for seed in range(40)]
+    vanished = [row for row in rows if any(np.diff(row)[(row[:-1] != UNK) & (row[1:] != UNK)] > 1)]
+    assert vanished == []
+    between = [
+        (left, right)
+        for row in rows
+        for left, middle, right in zip(row, row[1:], row[2:], strict=False)
+        if middle == UNK and right == left + 1
+    ]
+    assert between
+
+
+@given(
+    ids=st.lists(st.integers(4, 30), min_size=1, max_size=12),
+    seed=st.integers(0, 2**32),
+    values=st.fixed_dictionaries(
+        {key: st.floats(0.0, 0.99) for key in ("mask", "delete", "infill")}
+        | {"span": st.floats(0.01, 8.0), "permute": st.booleans()}
+    ),
+)
+def test_something_is_left_and_nothing_is_added(ids: list[int], seed: int, values: dict[str, float]) -> None:
+    row = np.array(ids)
+    ends = np.arange(31) % 5 == 0
+    spoilt = spoil(row, draw(seed), NoiseConfig.model_validate(values), ends)
+    assert 1 <= len(spoilt) <= len(ids)
+    more = Counter(spoilt.tolist()) - Counter(ids)
+    assert set(more) <= {UNK}
+    assert row.tolist() == ids  # it is not changed in place
+
+
+def test_nothing_asked_for_changes_nothing() -> None:
+    assert spoil(LONG, draw(), NoiseConfig(), no_ends(LONG)).tolist() == LONG.tolist()
+    assert noise_of(NoiseConfig(), WORDS, seed=1) is None
+    assert noisy(WORDS, TrainingConfig()) is WORDS
+
+
+def test_sentences_change_their_order_and_stay_whole() -> None:
+    ids = np.array([4, 5, END, 6, HO, 7, 4, SO, 5])
+    ends = Noise(NoiseConfig(permute=True), WORDS, seed=1).ends
+    sentences = ((4, 5, END), (6, HO), (7, 4, SO), (5,))
+    orders = set()
+    for seed in range(500):
+        rest, order = permute(ids, draw(seed), ends).tolist(), []
+        while rest:
+            [number] = [n for n, one in enumerate(sentences) if tuple(rest[: len(one)]) == one and n not in order]
+            order.append(number)
+            del rest[: len(sentences[number])]
+        orders.add(tuple(order))
+    assert len(orders) == 4 * 3 * 2
+
+
+def test_a_sentence_ends_after_the_last_of_its_marks() -> None:
+    """`. x` does not end with a mark; three marks in a row end one sentence."""
+    noise = Noise(NoiseConfig(permute=True), WORDS, seed=1)
+    assert np.flatnonzero(noise.ends).tolist() == [END, HO, SO]
+    letters = CharacterTokenizer(["a", "b", ".", "!"])
+    ids = np.array(letters.encode("a..!b."))
+    ends = Noise(NoiseConfig(permute=True), letters, seed=1).ends
+    said = {letters.decode(permute(ids, draw(seed), ends).tolist()) for seed in range(20)}
+    assert said == {"a..!b.", "b.a..!"}
+
+
+def test_one_sentence_stays_as_it_is() -> None:
+    ids = np.array([4, 5, 6])
+    assert permute(ids, draw(), no_ends(ids)).tolist() == [4, 5, 6]
+
+
+def noise(**values: float) -> Noise:
+    return Noise(NoiseConfig.model_validate(values), WORDS, seed=3)
+
+
+def test_a_row_is_spoilt_by_seed_epoch_and_its_number_alone() -> None:
+    row = np.arange(4, 44)
+    config = NoiseConfig(mask=0.5)
+    ends = np.zeros(44, bool)
+
+    def spoilt(seed: int, epoch: int, number: int) -> list[int]:
+        one = Noise(config, WORDS, seed=seed)
+        one.ends = ends
+        return one.of_epoch(epoch)(number, row).tolist()
+
+    first = spoilt(1, 0, 0)
+    assert first == spoilt(1, 0, 0)
+    others = [spoilt(2, 0, 0), spoilt(1, 1, 0), spoilt(1, 0, 1)]
+    assert all(other != first for other in others)
+
+
+def corpus() -> Corpus:
+    rows = [[4 + (i * j) % 8 for j in range(1, 4 + i % 5)] for i in range(12)]
+    return Corpus(Ragged.of(rows), Ragged.of(rows))
+
+
+def test_a_row_is_spoilt_alike_in_any_batch() -> None:
+    spoil_row = noise(mask=0.4, delete=0.2).of_epoch(2)
+    together = collate(corpus(), np.arange(12), spoil_row)
+    for number in range(12):
+        alone = collate(corpus(), np.array([number]), spoil_row)
+        length = int(alone.source.lengths[0])
+        assert together.source.values[number, :length].tolist() == alone.source.values[0].tolist()
+        assert int(together.source.lengths[number]) == length
+
+
+def test_a_batch_has_clean_targets_and_closed_sources() -> None:
+    rows = np.arange(12)
+    clean, spoilt = collate(corpus(), rows), collate(corpus(), rows, noise(delete=0.5).of_epoch(0))
+    assert spoilt.inputs.tolist() == clean.inputs.tolist()
+    assert spoilt.outputs.values.tolist() == clean.outputs.values.tolist()
+    assert int(spoilt.source.lengths.sum()) < int(clean.source.lengths.sum())
+    for row, length in zip(spoilt.source.values.tolist(), spoilt.source.lengths.tolist(), strict=True):
+        assert row[length - 1] == EOS
+        assert set(row[length:]) <= {PAD}
+
+
+def test_a_text_outside_the_corpus_is_always_spoilt_alike() -> None:
+    reader = noisy(WORDS, TrainingConfig(seed=5, noise=NoiseConfig(mask=0.5)))
+    assert isinstance(reader, NoisyTokenizer)
+    text = " ".join("abcd" * 20)
+    ids = reader.encode(text)
+    assert ids == reader.encode(text) == reader.encode_batch(["a b", text])[1]
+    assert ids != WORDS.encode(text)
+    assert UNK in ids
+    assert reader.encode("") == []
+    assert as_read(reader, text).split() == [WORDS.symbols([number])[0] for number in ids]
+    assert as_read(WORDS, "a zz") == "a zz"
+    other = noisy(WORDS, TrainingConfig(seed=6, noise=NoiseConfig(mask=0.5)))
+    assert other.encode(text) != ids
+    assert reader.decode(WORDS.encode(text)) == text
+    assert reader.unknown("a zz") == ["zz"]
+    assert reader.symbols([UNK, 4]) == ["<unk>", "a"]
+    assert (reader.size, reader.kind, reader.fingerprint) == (WORDS.size, "words", WORDS.fingerprint)
+
+
+@pytest.mark.parametrize("name", ["text.txt", "text.tsv"])
+def test_plain_text_is_its_own_answer(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text("one line. two!\n\nthree\n")
+    data = DataConfig(train=str(path), source=TextConfig(column=0), target=TextConfig(column=0))
+    dropped = Dropped()
+    pairs = list(read_pairs(str(path), data, dropped))
+    assert pairs == [Pair("one line. two!", "one line. two!", 1), Pair("three", "three", 3)]
+    assert dropped.reasons == {"empty line": 1}
+
+
+def test_a_tab_in_plain_text_is_part_of_the_line(tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text("a\tb\nc\n")
+    data = DataConfig(train=str(path), source=TextConfig(column=0), target=TextConfig(column=0))
+    assert [pair.source for pair in read_pairs(str(path), data, Dropped())] == ["a\tb", "c"]

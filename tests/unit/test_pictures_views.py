@@ -1,0 +1,117 @@
+"""Which attention is drawn, with which tokens, and what is said when there is none."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny_generators import tiny_generator
+
+from antiphon import api
+from antiphon.errors import DataError, UserError
+from antiphon.pictures.views import answer_and_look, view_of
+
+
+def written(path: Path) -> list[str]:
+    """Every text of an SVG."""
+    return re.findall(r"<!-- (.*?) -->", path.read_text())
+
+
+def test_rows_and_columns_of_each_kind() -> None:
+    made = tiny_generator("transformer")
+    answer = answer_and_look(made, "a b")
+    cross, own, source = (view_of(made, answer, kind) for kind in ("cross", "own", "source"))
+    assert (cross.rows, cross.columns) == (answer.tokens, ["a", "b", "</s>"])
+    assert (own.rows, own.columns) == (answer.tokens, ["<s>", *answer.tokens[:-1]])
+    assert (source.rows, source.columns) == (["a", "b", "</s>"], ["a", "b", "</s>"])
+    for view in (cross, own, source):
+        assert view.weights.shape[2:] == (len(view.rows), len(view.columns))
+    assert view_of(made, answer).kind == "cross"
+    assert answer.weights is not None
+    np.testing.assert_allclose(cross.mean, answer.weights, atol=1e-6)
+
+
+def test_a_language_model_shows_its_prompt_and_what_it_wrote() -> None:
+    made = tiny_generator("transformer-lm")
+    answer = answer_and_look(made, "K L M")
+    view = view_of(made, answer)
+    assert view.kind == "own"
+    assert view.rows == ["K", "L", "M", *answer.tokens]
+    assert view.columns == ["<s>", *view.rows[:-1]]
+    assert view.weights.shape[2:] == (len(view.rows), len(view.columns))
+
+
+def test_a_language_model_writes_only_a_little() -> None:
+    made = tiny_generator("transformer-lm", window=40)
+    assert len(answer_and_look(made, "K").tokens) == 24
+    with pytest.raises(DataError, match=r"20 tokens and 24 to write are more than the 40 .*; give a shorter text"):
+        answer_and_look(made, " ".join("K" * 20))
+
+
+def test_one_layer_one_head_or_both() -> None:
+    made = tiny_generator("transformer")
+    view = view_of(made, answer_and_look(made, "a b"))
+    assert (view.layers, view.heads) == ([1, 2, 3], [1, 2])
+    one = view.only(layer=3, head=2)
+    np.testing.assert_array_equal(one.weights[0, 0], view.weights[2, 1])
+    assert (one.layers, one.heads, one.weights.shape[:2]) == ([3], [2], (1, 1))
+    assert view.only(layer=2, head=None).weights.shape[:2] == (1, 2)
+    assert view.only(layer=None, head=1).weights.shape[:2] == (3, 1)
+    with pytest.raises(UserError) as refused:
+        view.only(layer=4, head=0)
+    assert refused.value.problems == [
+        "layer: 4, but there are 3 in this attention; give 1 to 3, or leave it out",
+        "head: 0, but there are 2 in this attention; give 1 to 2, or leave it out",
+    ]
+
+
+def test_explain_draws_a_grid_one_head_or_as_before(tmp_path: Path) -> None:
+    path = tmp_path / "a.svg"
+    transformer = tiny_generator("transformer")
+    answer = api.explain(transformer, "a b", path)
+    assert {"head 1", "head 2", "layer 1", "layer 2", "layer 3", answer.text, "a", "b"} <= {*written(path)}
+    assert answer.weights is not None
+    api.explain(transformer, "a b", path, layer=3, head=2)
+    assert f"{answer.text}   (layer 3, head 2)" in written(path)
+    assert "head 2" not in written(path)
+    api.explain(transformer, "a b", path, attention="source", head=2)
+    assert {"a b   (head 2)", "head 2", "layer 1", "layer 2"} <= {*written(path)}
+    assert "layer 3" not in written(path)
+    api.explain(tiny_generator("bahdanau"), "a b", path)
+    assert {"a", "b"} <= {*written(path)}
+    assert not [text for text in written(path) if "head" in text]
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("static", "model.context.kind: last is one context for the whole answer, so there is no attention to draw; "),
+        ("rnn-lm", "model.decoder.kind: plain is a recurrent network that keeps all it has read in one state, so "),
+        ("rnn-concatenated", "model.decoder.kind: plain is a recurrent network"),
+    ],
+)
+def test_models_without_attention_say_so_and_what_to_do(kind: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError) as refused:
+        api.explain(tiny_generator(kind), "K L" if kind == "rnn-lm" else "a b", tmp_path / "a.png")
+    assert str(refused.value).startswith(words)
+    assert "antiphon map" in str(refused.value)
+    assert not (tmp_path / "a.png").exists()
+
+
+def test_other_refusals(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"attention: this model has no attention of the kind own; choose cross$"):
+        api.explain(tiny_generator("bahdanau"), "a", tmp_path / "a.png", attention="own")
+    with pytest.raises(UserError, match=r"no attention of the kind own; choose cross or source$"):
+        api.explain(tiny_generator("mixed"), "a", tmp_path / "a.png", attention="own")
+    with pytest.raises(DataError, match="'': empty source; there is nothing to draw"):
+        api.explain(tiny_generator("transformer"), "", tmp_path / "a.png")
+    with pytest.raises(UserError, match="reads in order and needs no positional encoding"):
+        api.positions(tiny_generator("bahdanau"), tmp_path / "a.png")
+
+
+def test_positions_are_drawn_and_returned(tmp_path: Path) -> None:
+    tables = api.positions(tiny_generator("transformer"), tmp_path / "a.svg")
+    assert [table.shape for table in tables.values()] == [(100, 8)]
+    assert {*tables} <= {*written(tmp_path / "a.svg")}
