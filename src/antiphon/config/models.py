@@ -223,13 +223,23 @@ class EncoderDecoderConfig(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _usual_context(cls, data: Any) -> Any:  # noqa: ANN401 (whatever stood in the file)
-        """Where none is given, the context is the one that the decoder can use."""
-        if isinstance(data, dict) and data.get("context") is None and "decoder" in data:
-            decoder = data["decoder"]
-            kind = decoder.get("kind") if isinstance(decoder, dict) else getattr(decoder, "kind", None)
-            return {**data, "context": {"kind": USUAL_CONTEXT.get(str(kind), "attention")}}
-        return data
+    def _usual_kinds(cls, data: Any) -> Any:  # noqa: ANN401 (whatever stood in the file)
+        """Parts without a kind are of the usual one; the usual context is the one that the decoder can use."""
+        if not isinstance(data, dict):
+            return data
+        decoder = _of_kind(data.get("decoder"), "bahdanau")
+        kind = decoder.get("kind") if isinstance(decoder, dict) else getattr(decoder, "kind", None)
+        parts = {
+            "encoder": _of_kind(data.get("encoder"), "lstm"),
+            "context": _of_kind(data.get("context") or {}, USUAL_CONTEXT.get(str(kind), "attention")),
+            "decoder": decoder,
+        }
+        return {**data, **{name: part for name, part in parts.items() if part is not None}}
+
+
+def _of_kind(part: Any, kind: str) -> Any:  # noqa: ANN401 (whatever stood in the file)
+    """A section as it is written, with this kind if it names none."""
+    return {"kind": kind, **part} if isinstance(part, dict) else part
 
 
 class LanguageModelConfig(Section):

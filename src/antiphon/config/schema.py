@@ -164,9 +164,14 @@ class Config(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _plain_text(cls, values: Any) -> Any:  # noqa: ANN401 (whatever stood in the file)
-        """A language model has no source, and gives no answers; where nothing is said, its text is the first column."""
+    def _usual(cls, values: Any) -> Any:  # noqa: ANN401 (whatever stood in the file)
+        """A model without a kind is an encoder-decoder.
+
+        A language model has no source, and gives no answers; where nothing is said, its text is the first column.
+        """
         model = values.get("model") if isinstance(values, dict) else None
+        if isinstance(model, dict) and "kind" not in model:
+            return {**values, "model": {"kind": "encoder-decoder", **model}}
         kind = model.get("kind") if isinstance(model, dict) else getattr(model, "kind", None)
         if kind != "language-model":
             return values
