@@ -13,6 +13,9 @@ from torch import Tensor, nn
 from antiphon.build import build_model
 from antiphon.config.models import BahdanauConfig, LuongConfig, ModelConfig, RecurrentEncoderConfig
 from antiphon.model import SequenceModel
+from antiphon.sequence import Sequence
+from antiphon.sources.batches import Batch, source_batch
+from antiphon.sources.vocabulary import EOS, PAD
 
 SOURCE_TOKENS, TARGET_TOKENS = 11, 9
 # Three sources of unequal length, and a target of equal length for each.
@@ -64,6 +67,14 @@ def tiny_model(config: ModelConfig, dtype: torch.dtype = torch.float64) -> Seque
     model = build_model(config, **sizes(config))
     fill(model)
     return model.to(dtype).eval()
+
+
+def tiny_batch() -> Batch:
+    """Three pairs; one target is shorter."""
+    inputs, outputs = INPUTS.clone(), INPUTS.roll(-1, dims=1)
+    outputs[:, -1] = EOS
+    inputs[2, 3], outputs[2, 2:] = PAD, torch.tensor([EOS, PAD])
+    return Batch(source_batch(ROWS), inputs, Sequence(outputs, outputs != PAD))
 
 
 def close(left: Tensor, right: Tensor) -> None:

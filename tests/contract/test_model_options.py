@@ -9,8 +9,7 @@ import pytest
 import torch
 from model_cases import CONTEXTS, DECODERS, ENCODERS, TRANSFORMER, encoder_decoder, wide
 from pydantic import BaseModel
-from test_weights import batch
-from tiny_models import INPUTS, ROWS, choices, fill
+from tiny_models import INPUTS, ROWS, choices, fill, tiny_batch
 from torch import Tensor, nn
 
 from antiphon.attention.multihead import MultiHeadAttention
@@ -97,7 +96,7 @@ def learnt(config: ModelConfig) -> Tensor:
     model = made(config).train()
     torch.manual_seed(1)
     logits = model(source_batch(ROWS), INPUTS).logits.detach()
-    losses = [teach(model, batch(), TrainingConfig()).loss.total.detach() for _ in range(2)]
+    losses = [teach(model, tiny_batch(), TrainingConfig()).loss.total.detach() for _ in range(2)]
     return torch.cat([logits.flatten(), torch.stack(losses)])
 
 
