@@ -97,7 +97,7 @@ def transformers(section: type[TransformerEncoderConfig] | type[TransformerDecod
 
 
 def encoder_options() -> Cases:
-    """Both directions or one, one layer or two, with residuals; kernels; positions; all ways to build a block."""
+    """Both directions or one, one layer or two, with residuals; kernels; n-grams; all ways to build a block."""
     stacks = [(1, False), (2, False), (2, True)]
     recurrent = {
         f"{kind}-{'both' if both else 'left'}-{layers}{'-residual' if residual else ''}": recurrent_encoder(
@@ -110,10 +110,11 @@ def encoder_options() -> Cases:
         for positions, kernel in product(choices(ConvolutionalEncoderConfig, "positions"), (3, 5))
     }
     blocks = {f"transformer-{name}": part for name, part in transformers(TransformerEncoderConfig).items()}
+    ngrams = {f"{name}-ngrams": {**part, "ngrams": [3, 5], "ngram_rows": 23} for name, part in ENCODERS.items()}
     told = {"attended": ("additive-soft", "bahdanau-gru"), "last": ("last-both-dense", "plain-gru")}
     return {
         f"{encoder}_{way}": encoder_decoder(part, CONTEXTS[context], DECODERS[decoder])
-        for encoder, part in (recurrent | convolutional | blocks).items()
+        for encoder, part in (recurrent | convolutional | blocks | ngrams).items()
         for way, (context, decoder) in told.items()
     }
 

@@ -24,6 +24,7 @@ from antiphon.config.models import (
     BahdanauConfig,
     ConcatenatedConfig,
     ConvolutionalEncoderConfig,
+    EncoderConfig,
     EncoderDecoderConfig,
     LanguageModelConfig,
     LuongConfig,
@@ -46,6 +47,7 @@ from antiphon.decoders.transformer import TransformerDecoder
 from antiphon.encoders.cnn import ConvolutionalEncoder
 from antiphon.encoders.embedding import SourceEmbedding, TokenEmbedding, vectors
 from antiphon.encoders.encoder import Encoder
+from antiphon.encoders.ngrams import NgramEmbedding
 from antiphon.encoders.norms import LayerNorm, MaskedBatchNorm, Norm
 from antiphon.encoders.positions import LearntPositions, Positions, SinusoidalPositions
 from antiphon.encoders.rnn import RecurrentEncoder
@@ -217,12 +219,18 @@ DECODERS: dict[str, Callable[..., Any]] = {
 }
 
 
+def _ngrams(config: EncoderConfig) -> NgramEmbedding | None:
+    if not config.ngrams:
+        return None
+    return NgramEmbedding(lengths=config.ngrams, rows=config.ngram_rows, size=_width(config), dropout=config.dropout)
+
+
 def _encoder_decoder(config: EncoderDecoderConfig, *, source_tokens: int, target_tokens: int) -> EncoderDecoder:
     encoder = ENCODERS[config.encoder.kind](config.encoder)
     table = vectors(target_tokens, _width(config.decoder))
     decoder = DECODERS[config.decoder.kind](config.decoder, config.context, memory=encoder.size, table=table)
     shared = table if config.tie == "all" else vectors(source_tokens, _width(config.encoder))
-    source = SourceEmbedding(TokenEmbedding(table=shared, dropout=_dropout(config.encoder)))
+    source = SourceEmbedding(TokenEmbedding(table=shared, dropout=_dropout(config.encoder)), _ngrams(config.encoder))
     return EncoderDecoder(source=source, encoder=encoder, decoder=_tied(decoder, table, config.tie))
 
 

@@ -138,6 +138,13 @@ def longest(section: type[BaseModel], needed: int) -> Callable[[], None]:
     return effect
 
 
+def ngram_rows() -> None:
+    """Of each table."""
+    for rows in (1, 7):
+        around = made(changed(RecurrentEncoderConfig, ngrams=[3, 5], ngram_rows=rows)).source.around
+        assert [tuple(parameter.shape) for parameter in around.parameters()] == [(rows, 8), (rows, 8)]
+
+
 def tied(section: type[BaseModel]) -> Callable[[], None]:
     """One tensor where there were two or three."""
 
@@ -154,6 +161,7 @@ def tied(section: type[BaseModel]) -> Callable[[], None]:
     return effect
 
 
+NGRAMS = {"ngrams": [[3], [3, 5]], "ngram_rows": ngram_rows}
 RECURRENT = {"embedding": [3], "size": [5], "layers": [1, 3], "dropout": [0.3], "from_run": IN_RUNS, "freeze": IN_RUNS}
 BLOCK = {
     "kind": ONLY_CHOICE,
@@ -172,16 +180,17 @@ BLOCK = {
 CELLS = ["lstm", "rnn", "rnn-relu"]
 # Section, key → values other than those of its base, each of which has to be seen; or a test of its own.
 MODEL_EFFECTS: dict[type[BaseModel], dict[str, Any]] = {
-    RecurrentEncoderConfig: {**RECURRENT, "kind": CELLS, "bidirectional": [False], "residual": [True]},
+    RecurrentEncoderConfig: {**RECURRENT, **NGRAMS, "kind": CELLS, "bidirectional": [False], "residual": [True]},
     ConvolutionalEncoderConfig: {
         **RECURRENT,
+        **NGRAMS,
         "kind": ONLY_CHOICE,
         "size": [6],
         "kernel": [1, 5],
         "positions": ["learnt"],
         "longest": longest(ConvolutionalEncoderConfig, len(ROWS[0]) + 1),
     },
-    TransformerEncoderConfig: {**BLOCK, "longest": longest(TransformerEncoderConfig, len(ROWS[0]) + 1)},
+    TransformerEncoderConfig: {**BLOCK, **NGRAMS, "longest": longest(TransformerEncoderConfig, len(ROWS[0]) + 1)},
     AttentionConfig: {
         "kind": ONLY_CHOICE,
         "score": ["dot", "scaled-dot", "cosine", "bilinear", "concat"],

@@ -72,6 +72,10 @@ BAD = [
     (["model.encoder.kind=transformer", "model.encoder.heads=7"], ["model.encoder.heads: 7", "256", "8", "259"]),
     (["model.decoder.kind=transformer", "model.decoder.heads=3"], ["model.decoder.heads: 3", "256", "2", "258"]),
     (["model.encoder.kind=cnn", "model.encoder.kernel=4"], ["model.encoder.kernel: 4", "3 or 5"]),
+    (["model.encoder.ngrams=[3, 4]"], ["model.encoder.ngrams: 4 ", "set it to 5"]),
+    (["model.encoder.ngrams=[1]"], ["model.encoder.ngrams: 1 ", "set it to 3"]),
+    (["model.encoder.ngrams=[3, 3]"], ["model.encoder.ngrams: [3, 3] names a length twice"]),
+    (["model.encoder.ngram_rows=7"], ["model.encoder.ngram_rows: 7", "there are none", "back to 32768"]),
     (["model.encoder.kind=cnn", "model.encoder.size=255"], ["model.encoder.size", "255", "256", "learnt"]),
     (["model.encoder.residual=true"], ["model.encoder.residual", "one layer", "model.encoder.layers to 2"]),
     (

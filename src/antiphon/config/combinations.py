@@ -19,6 +19,7 @@ from antiphon.config.schema import Config
 __all__ = ["model_problems", "state_size"]
 
 EQUAL_SIZES = ("dot", "scaled-dot", "cosine")
+SHORTEST_NGRAM = 3
 INNER_SIZE = ("additive", "concat")
 DECODERS_OF = {"attention": ("bahdanau", "luong"), "multi-head": ("transformer",)}  # of all others: plain
 WHY = {
@@ -34,6 +35,7 @@ def model_problems(config: Config) -> list[str]:
     if isinstance(model, EncoderDecoderConfig):
         problems += pairing_problems(model) or context_problems(model)
         problems += part_problems("model.encoder", model.encoder)
+        problems += ngram_problems(model.encoder)
     problems += part_problems("model.decoder", model.decoder)
     return [*problems, *tie_problems(config), *length_problems(config)]
 
@@ -120,6 +122,24 @@ def part_problems(path: str, part: EncoderConfig | DecoderConfig) -> list[str]:
         )
     if isinstance(part, RecurrentEncoderConfig) and part.residual and part.layers == 1:
         problems.append(f"{path}.residual: there is nothing to add to in one layer; set {path}.layers to 2 or more")
+    return problems
+
+
+def ngram_problems(encoder: EncoderConfig) -> list[str]:
+    """The n-grams around a token have it in their middle, and it has a vector of its own."""
+    problems = [
+        f"model.encoder.ngrams: {length} has no middle with others around it; set it to {max(3, length + 1)}"
+        for length in encoder.ngrams
+        if length % 2 == 0 or length < SHORTEST_NGRAM
+    ]
+    if len(set(encoder.ngrams)) < len(encoder.ngrams):
+        problems.append(f"model.encoder.ngrams: {encoder.ngrams} names a length twice; name each once")
+    usual = type(encoder).model_fields["ngram_rows"].default
+    if not encoder.ngrams and encoder.ngram_rows != usual:
+        problems.append(
+            f"model.encoder.ngram_rows: {encoder.ngram_rows} is the size of the tables of n-grams, but there are none; "
+            f"set it back to {usual}, or model.encoder.ngrams to [3, 5]"
+        )
     return problems
 
 

@@ -35,6 +35,8 @@ Positions = Literal["sinusoidal", "learnt"]
 
 CELLS = "lstm | gru | rnn (tanh) | rnn-relu"
 VECTOR = "size of a token's vector"
+NGRAMS = "odd lengths of n-grams; the one around each token has a vector that is added to the token's; []: none"
+ROWS = "ngrams only: rows of the table of each length; n-grams share them by a hash"
 STACKED = "networks stacked on one another"
 DROPPED = "share of values set to 0 in training, on embeddings, layers and output"
 FROM = "a run whose weights this part begins with, read at a fresh start only; null: fresh weights"
@@ -54,6 +56,8 @@ class RecurrentEncoderConfig(Section):
 
     kind: Cell = Field("lstm", description=CELLS)
     embedding: Positive = Field(128, description=VECTOR)
+    ngrams: list[Positive] = Field([], description=NGRAMS)
+    ngram_rows: Positive = Field(32768, description=ROWS)
     size: Positive = Field(256, description="size of a state, in each direction")
     layers: Positive = Field(1, description=STACKED)
     bidirectional: bool = Field(True, description="read in both directions and concatenate")
@@ -68,6 +72,8 @@ class ConvolutionalEncoderConfig(Section):
 
     kind: Literal["cnn"] = Field("cnn", description="cnn: stacked gated convolutions")
     embedding: Positive = Field(128, description=VECTOR)
+    ngrams: list[Positive] = Field([], description=NGRAMS)
+    ngram_rows: Positive = Field(32768, description=ROWS)
     size: Positive = Field(256, description="size of a state")
     layers: Positive = Field(4, description=BLOCKS)
     kernel: Positive = Field(3, description="positions that one convolution sees; odd")
@@ -83,6 +89,8 @@ class TransformerEncoderConfig(Section):
 
     kind: Literal["transformer"] = Field("transformer", description="transformer: self-attention")
     size: Positive = Field(256, description="size of a state and of a token's vector")
+    ngrams: list[Positive] = Field([], description=NGRAMS)
+    ngram_rows: Positive = Field(32768, description=ROWS)
     layers: Positive = Field(6, description=BLOCKS)
     heads: Positive = Field(8, description=HEADS)
     feedforward: Positive = Field(1024, description=INNER)

@@ -32,14 +32,16 @@ class TokenEmbedding(nn.Module):
 
 
 class SourceEmbedding(nn.Module):
-    """A Sequence of ids [B, S] becomes a Sequence of vectors [B, S, E]."""
+    """A Sequence of ids [B, S] becomes a Sequence of vectors [B, S, E]; `around` adds what stands around each."""
 
-    def __init__(self, embedding: TokenEmbedding) -> None:
+    def __init__(self, embedding: TokenEmbedding, around: nn.Module | None = None) -> None:
         super().__init__()
         self.embedding = embedding
+        self.around = around
 
     def forward(self, source: Sequence) -> Sequence:
-        return Sequence(self.embedding(source.values), source.mask)
+        values = self.embedding(source.values)
+        return Sequence(values if self.around is None else values + self.around(source), source.mask)
 
 
 def vectors(tokens: int, size: int) -> nn.Embedding:

@@ -1,0 +1,55 @@
+"""Vectors for what stands around a token."""
+# B batch, S steps, E embedding
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Items
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from antiphon.sequence import Sequence
+
+__all__ = ["NgramEmbedding", "hashed_ngrams"]
+
+BASE, PRIME, MIXER = 1_000_003, 2**31 - 1, 1_103_515_245  # products of two of them are no longer than 63 bits
+
+
+class NgramEmbedding(nn.Module):
+    """Σ_n E_n[x_{j-k} .. x_{j+k}] with n = 2k + 1
+
+    A hash says which row of a table is whose, so a table has fewer rows than there are n-grams. They begin as zeros: an
+    n-gram that training never shows says nothing. In training some are left out, each as a whole, so that the network
+    can do without. A look-up costs no products: this is a cheap way to let a network know more by heart.
+    """
+
+    def __init__(self, *, lengths: Items[int], rows: int, size: int, dropout: float) -> None:
+        super().__init__()
+        self.lengths, self.rows = tuple(lengths), rows
+        self.tables = nn.ModuleList(nn.Embedding(rows, size) for _ in lengths)
+        for table in self.tables.parameters():
+            nn.init.zeros_(table)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, source: Sequence) -> Tensor:
+        tokens = source.values.masked_fill(~source.mask, -1)
+        found = [
+            self._kept(table(hashed_ngrams(tokens, length) % self.rows))
+            for length, table in zip(self.lengths, self.tables, strict=True)
+        ]
+        return torch.stack(found).sum(dim=0)
+
+    def _kept(self, vectors: Tensor) -> Tensor:
+        """All of a vector or nothing."""
+        kept: Tensor = self.dropout(torch.ones_like(vectors[..., :1]))
+        return vectors * kept
+
+
+def hashed_ngrams(tokens: Tensor, length: int) -> Tensor:
+    """A number for the n-gram around each token [B, S]; what lies outside of the sequence is the token -1."""
+    around = functional.pad(tokens, (length // 2, length // 2), value=-1)
+    found = torch.zeros_like(tokens)
+    for place in range(length):
+        found = (found * BASE + around[:, place : place + tokens.size(1)] + 2) % PRIME
+    return found * MIXER % PRIME
