@@ -292,7 +292,7 @@ def test_sizes_are_those_of_the_config() -> None:
 def dropping(model: nn.Module) -> Iterator[tuple[str, nn.Module, str]]:
     """Each place that drops values: its name, and where its share stands."""
     for name, module in model.named_modules():
-        key = {nn.Dropout: "p", nn.GRU: "dropout", MultiHeadAttention: "dropout", AddAndNorm: "dropped"}.get(
+        key = {nn.Dropout: "p", nn.GRU: "dropout", MultiHeadAttention: "dropout", AddAndNorm: "dropout"}.get(
             type(module)
         )
         if key is not None and getattr(module, key) > 0:

@@ -65,7 +65,10 @@ def test_residuals_are_added_from_the_second_layer_on(kind: Kind, bidirectional:
     states, _ = encoder.layers[0](source.values, source.lengths)
     for layer in list(encoder.layers)[1:]:
         states = states + layer(states, source.lengths)[0]
-    close(encoder(source).states, states)
+    memory = encoder(source)
+    close(memory.states, states)
+    left = states[torch.arange(B), LENGTHS - 1, :H]  # read last from the left; from the right, the first
+    close(memory.final[:, -1], torch.cat([left, states[:, 0, H:]], dim=-1))
 
 
 def test_rows_are_reversed_within_their_length() -> None:

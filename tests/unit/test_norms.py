@@ -117,3 +117,18 @@ def test_dropout_falls_on_what_is_added() -> None:
     block = AddAndNorm(parts=("one",), norm=LayerNorm, size=H, order="pre", dropout=1.0).double()
     close(block.after("one", STATES, STATES, MASK), STATES)
     close(block.eval().after("one", STATES, STATES, MASK), 2 * STATES)
+
+
+@pytest.mark.parametrize("bad", [math.inf, math.nan])
+def test_a_batch_that_overflowed_leaves_no_trace(bad: float) -> None:
+    norm, states = batch_norm().train(), STATES.clone()
+    states[0, 1, 2] = bad
+    norm(states, MASK)
+    assert not norm.running_mean.any()
+    assert torch.equal(norm.running_var, torch.ones(H).double())
+
+
+def test_what_overflowed_in_padding_is_not_counted() -> None:
+    norm, states = batch_norm().train(), STATES.clone()
+    states[2, 3] = math.inf
+    close(norm(states, MASK)[MASK], batch_norm().train()(STATES, MASK)[MASK])

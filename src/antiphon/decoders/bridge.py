@@ -12,8 +12,8 @@ __all__ = ["Bridge", "DirectBridge"]
 class Bridge(nn.Module):
     """s_0 = tanh(W h_n): one dense layer for each decoder layer, from the encoder layer of the same height.
 
-    A decoder with more layers than the encoder uses the encoder's top layer for the rest. An LSTM's carry
-    gets a dense layer of its own.
+    Height is counted among the layers it is given: an attending decoder gives all, a static context the topmost. A
+    decoder with more layers than these uses the top one for the rest. An LSTM's carry gets a dense layer of its own.
     """
 
     def __init__(self, *, memory: int, size: int, layers: int, parts: int) -> None:

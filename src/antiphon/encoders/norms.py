@@ -49,14 +49,17 @@ class MaskedBatchNorm(nn.Module):
 
     def _count(self, states: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and variance [H] over real positions; the moving averages follow them."""
-        real = mask.unsqueeze(-1).to(states.dtype)
-        number = real.sum()
-        mean = (states * real).sum((0, 1)) / number
-        var = ((states - mean).square() * real).sum((0, 1)) / number
-        with torch.no_grad():  # as torch does, the moving variance is that of a sample: / (n - 1)
-            self.running_mean.lerp_(mean, self.momentum)
-            self.running_var.lerp_(var * number / (number - 1).clamp(min=1), self.momentum)
+        padding, number = ~mask.unsqueeze(-1), mask.sum()
+        mean = states.masked_fill(padding, 0.0).sum((0, 1)) / number
+        var = (states - mean).square().masked_fill(padding, 0.0).sum((0, 1)) / number
+        self._follow(mean.detach(), var.detach() * number / (number - 1).clamp(min=1))
         return mean, var
+
+    def _follow(self, mean: Tensor, var: Tensor) -> None:
+        """As torch does, with the variance of a sample: / (n - 1). A batch that overflowed leaves no trace."""
+        if bool((mean.isfinite() & var.isfinite()).all()):
+            self.running_mean.lerp_(mean, self.momentum)
+            self.running_var.lerp_(var, self.momentum)
 
 
 Norm = LayerNorm | MaskedBatchNorm
@@ -68,7 +71,7 @@ class AddAndNorm(nn.ModuleDict):
     def __init__(self, *, parts: Iterable[str], norm: type[Norm], size: int, order: Order, dropout: float) -> None:
         super().__init__({part: norm(size) for part in parts})
         self.order = order
-        self.dropped = dropout
+        self.dropout = dropout
 
     def before(self, part: str, states: Tensor, mask: Tensor) -> Tensor:
         """What the part f is given."""
@@ -79,7 +82,7 @@ class AddAndNorm(nn.ModuleDict):
 
     def after(self, part: str, states: Tensor, found: Tensor, mask: Tensor) -> Tensor:
         """The states with what f found in them."""
-        added = states + nn.functional.dropout(found, self.dropped, self.training)
+        added = states + nn.functional.dropout(found, self.dropout, self.training)
         if self.order == "pre":
             return added
         normed: Tensor = self[part](added, mask)

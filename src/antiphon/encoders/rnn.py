@@ -23,8 +23,8 @@ def network(kind: Kind, inputs: int, size: int, *, layers: int = 1, dropout: flo
         return nn.LSTM(inputs, size, num_layers=layers, batch_first=True, dropout=dropout)
     if kind == "gru":
         return nn.GRU(inputs, size, num_layers=layers, batch_first=True, dropout=dropout)
-    bent: Literal["tanh", "relu"] = "relu" if kind == "rnn-relu" else "tanh"
-    return nn.RNN(inputs, size, num_layers=layers, batch_first=True, dropout=dropout, nonlinearity=bent)
+    g: Literal["tanh", "relu"] = "relu" if kind == "rnn-relu" else "tanh"
+    return nn.RNN(inputs, size, num_layers=layers, batch_first=True, dropout=dropout, nonlinearity=g)
 
 
 def reverse_within(values: Tensor, lengths: Tensor) -> Tensor:
@@ -103,10 +103,10 @@ class RecurrentEncoder(Encoder):
     def forward(self, source: Sequence) -> Memory:
         values, lengths, finals = source.values, source.lengths, []
         for number, layer in enumerate(self.layers):
-            below = values
             states, final = layer(self.dropout(values) if number > 0 else values, lengths)  # [B, S, H], [B, H]
-            values = below + states if self.residual and number > 0 else states
-            finals.append(final)
+            added = self.residual and number > 0
+            values = values + states if added else states
+            finals.append(finals[-1] + final if added else final)
         return Memory(states=values, mask=source.mask, final=torch.stack(finals, dim=1))
 
 
