@@ -40,7 +40,7 @@ TRAINING = {
 
 
 def accuracies(name: str, model: dict[str, object], run: Path) -> dict[int, float]:
-    """Share of whole answers, in percent, by the middle length of each bucket."""
+    """Share of whole answers, in percent, by bucket of lengths."""
     done = run / "accuracies.json"
     if not done.exists():
         overrides = [f"model={json.dumps({'encoder': ENCODER, **model})}"]
@@ -63,7 +63,7 @@ def label(bucket: int) -> str:
 
 
 def draw(curves: dict[str, dict[int, float]], path: Path) -> None:
-    """One curve for each kind, its name at its end."""
+    """One curve for each kind."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 4.2), layout="constrained")
@@ -84,8 +84,8 @@ def main() -> None:
     parser.add_argument("--picture", type=Path, default=Path("length.png"))
     chosen = parser.parse_args()
     curves = {}
-    for number, (name, model) in enumerate(CONTEXTS.items()):
-        curves[name] = accuracies(name, model, chosen.out / str(number))
+    for name, model in CONTEXTS.items():
+        curves[name] = accuracies(name, model, chosen.out / name.replace(" ", "-").replace(",", ""))
         print(f"{name:<26}", "  ".join(f"{label(b)}: {value:5.1f}" for b, value in curves[name].items()), flush=True)
     draw(curves, chosen.picture)
     print(f"wrote {chosen.picture}")
