@@ -1,0 +1,49 @@
+"""Each encoder, context and kind of model learns, from a drawn and printed seed."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from parts import BLOCK, DECODERS, ENCODERS, GRU, PLAIN, attending, encoder_decoder
+from tasks import ENOUGH, learnt
+
+from antiphon import build
+from antiphon.config.models import ConcatenatedConfig
+
+SLOW = 0.003  # a rate for Transformers
+
+
+def test_every_encoder_is_here() -> None:
+    assert set(ENCODERS) == set(build.ENCODERS)
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_every_encoder_learns(encoder: str) -> None:
+    assert learnt(attending(ENCODERS[encoder], DECODERS["luong"], score="additive")) >= ENOUGH
+
+
+@pytest.mark.parametrize("encoder", ["gru", "cnn", "transformer"])
+def test_a_transformer_decoder_learns(encoder: str) -> None:
+    assert learnt(encoder_decoder(ENCODERS[encoder], {"kind": "multi-head"}, BLOCK), rate=SLOW) >= ENOUGH
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_hard_attention_learns_where_to_look(decoder: str) -> None:
+    """From its reward alone: no gradient passes through a draw."""
+    model = attending(GRU, DECODERS[decoder], score="bilinear", alignment="hard")
+    assert learnt(model, tasks=["copy", "reverse"]) >= ENOUGH
+
+
+@pytest.mark.parametrize("kind", ["last", "mean", "max"])
+def test_one_vector_is_enough_for_short_strings_that_were_seen(kind: str) -> None:
+    feed = random.choice(["start", "every-step", "both"])
+    print(feed)
+    model = encoder_decoder(GRU, {"kind": kind, "feed": feed}, PLAIN)
+    assert learnt(model, longest=3, unseen=False) >= ENOUGH
+
+
+@pytest.mark.parametrize(("decoder", "rate"), [(PLAIN, 0.008), (BLOCK, SLOW)], ids=["plain", "transformer"])
+def test_one_network_reads_and_writes(decoder: dict[str, object], rate: float) -> None:
+    model = ConcatenatedConfig.model_validate({"decoder": decoder})
+    assert learnt(model, rate=rate, longest=3, unseen=False) >= ENOUGH
