@@ -32,7 +32,7 @@ SCORES = ("dot", "scaled-dot", "cosine", "bilinear", "additive", "concat")
 CELLS = ("rnn", "rnn-relu", "gru", "lstm")
 # One way of training for all: nothing is tuned to a kind.
 TRAINING = {
-    "epochs": 5,
+    "epochs": 4,
     "batch_tokens": 512,
     "learning_rate": 2.5e-3,
     "schedule": "cosine",

@@ -153,7 +153,7 @@ def options_alone() -> Cases:
 
 
 def tied() -> Cases:
-    """The output is the target's table, and the source's too; tables of 8 everywhere."""
+    """Every two of output, target's table and source's table, and all three; tables of 8 everywhere."""
     pairs = [*product(["additive-soft"], LOOKING), *product(["last-both-dense"], PLAIN), ("multi-head", "transformer")]
     few = [("additive-soft", "bahdanau-gru"), ("multi-head", "transformer")]
     both = {

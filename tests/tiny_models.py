@@ -59,7 +59,12 @@ def tensors(value: object) -> Iterator[Tensor]:
 
 def sizes(config: ModelConfig) -> dict[str, int]:
     """How many tokens each side has: unlike numbers, unless both sides have one table."""
-    return {"source_tokens": SOURCE_TOKENS, "target_tokens": SOURCE_TOKENS if config.tie == "all" else TARGET_TOKENS}
+    return {"source_tokens": SOURCE_TOKENS, "target_tokens": SOURCE_TOKENS if one_table(config) else TARGET_TOKENS}
+
+
+def one_table(config: ModelConfig) -> bool:
+    """Whether both sides have one."""
+    return config.tie in ("tables", "all")
 
 
 def tiny_model(config: ModelConfig, dtype: torch.dtype = torch.float64) -> SequenceModel:

@@ -24,6 +24,7 @@ from antiphon.config.models import (
     BahdanauConfig,
     ConcatenatedConfig,
     ConvolutionalEncoderConfig,
+    DecoderConfig,
     EncoderConfig,
     EncoderDecoderConfig,
     LanguageModelConfig,
@@ -33,8 +34,10 @@ from antiphon.config.models import (
     PlainConfig,
     RecurrentEncoderConfig,
     StaticContextConfig,
+    TransformerConfig,
     TransformerDecoderConfig,
     TransformerEncoderConfig,
+    vector_size,
 )
 from antiphon.decoders.bahdanau import BahdanauDecoder
 from antiphon.decoders.bridge import Bridge, DirectBridge
@@ -52,6 +55,7 @@ from antiphon.encoders.norms import LayerNorm, MaskedBatchNorm, Norm
 from antiphon.encoders.positions import LearntPositions, Positions, SinusoidalPositions
 from antiphon.encoders.rnn import RecurrentEncoder
 from antiphon.encoders.transformer import BlockPlan, TransformerEncoder
+from antiphon.errors import ConfigError
 from antiphon.model import Concatenated, EncoderDecoder, LanguageModel, SequenceModel
 
 __all__ = ["ALIGNMENTS", "DECODERS", "ENCODERS", "MODELS", "SCORES", "build_model"]
@@ -84,9 +88,7 @@ def _recurrent_encoder(config: RecurrentEncoderConfig) -> Encoder:
     )
 
 
-def _positions(
-    config: ConvolutionalEncoderConfig | TransformerEncoderConfig | TransformerDecoderConfig,
-) -> Positions:
+def _positions(config: ConvolutionalEncoderConfig | TransformerConfig) -> Positions:
     if config.positions == "learnt":
         return LearntPositions(longest=config.longest, size=config.size)
     return SinusoidalPositions(size=config.size)
@@ -103,7 +105,7 @@ def _convolutional_encoder(config: ConvolutionalEncoderConfig) -> Encoder:
     )
 
 
-def _plan(config: TransformerEncoderConfig | TransformerDecoderConfig) -> BlockPlan:
+def _plan(config: TransformerConfig) -> BlockPlan:
     return BlockPlan(
         size=config.size,
         heads=config.heads,
@@ -130,18 +132,23 @@ ENCODERS: dict[str, Callable[[Any], Encoder]] = {
 
 
 def _attention(config: AttentionConfig, *, query: int, memory: int) -> AttentionContext:
-    score = SCORES[config.score](query=query, key=memory, size=config.size or query)
+    """A score that does not fit the sizes says so itself."""
+    try:
+        score = SCORES[config.score](query=query, key=memory, size=config.size or query)
+    except ValueError as error:
+        raise ConfigError(
+            f"model.context.score: {error} (the decoder's and the encoder's states); "
+            f"set model.decoder.size to {memory}, or the score to bilinear"
+        ) from error
     return AttentionContext(score=score, alignment=ALIGNMENTS[config.alignment](config), size=memory)
 
 
 def _static(config: StaticContextConfig, *, decoder: PlainConfig, memory: int, parts: int) -> StaticContext:
-    kind = DirectBridge if config.bridge == "direct" else Bridge
-    bridge = kind(memory=memory, size=decoder.size, layers=decoder.layers, parts=parts)
-    return StaticContext(
-        pool=POOLS[config.kind],
-        bridge=None if config.feed == "every-step" else bridge,
-        every_step=config.feed != "start",
-    )
+    bridge = None
+    if config.feed != "every-step":
+        kind = DirectBridge if config.bridge == "direct" else Bridge
+        bridge = kind(memory=memory, size=decoder.size, layers=decoder.layers, parts=parts)
+    return StaticContext(pool=POOLS[config.kind], bridge=bridge, every_step=config.feed != "start")
 
 
 def _stack(config: BahdanauConfig | LuongConfig | PlainConfig, *, beside: int) -> RecurrentStack:
@@ -222,30 +229,36 @@ DECODERS: dict[str, Callable[..., Any]] = {
 def _ngrams(config: EncoderConfig) -> NgramEmbedding | None:
     if not config.ngrams:
         return None
-    return NgramEmbedding(lengths=config.ngrams, rows=config.ngram_rows, size=_width(config), dropout=config.dropout)
+    size = vector_size(config)
+    return NgramEmbedding(lengths=config.ngrams, rows=config.ngram_rows, size=size, dropout=config.dropout)
+
+
+def _source(reader: EncoderConfig | DecoderConfig, *, tokens: int, target: nn.Embedding, tie: str) -> TokenEmbedding:
+    """The vectors of source tokens: from a table of their own, or E of the target: e(x) = E[x], e(y) = E[y]"""
+    table = target if tie in ("tables", "all") else vectors(tokens, vector_size(reader))
+    return TokenEmbedding(table=table, dropout=_dropout(reader))
 
 
 def _encoder_decoder(config: EncoderDecoderConfig, *, source_tokens: int, target_tokens: int) -> EncoderDecoder:
     encoder = ENCODERS[config.encoder.kind](config.encoder)
-    table = vectors(target_tokens, _width(config.decoder))
+    table = vectors(target_tokens, vector_size(config.decoder))
     decoder = DECODERS[config.decoder.kind](config.decoder, config.context, memory=encoder.size, table=table)
-    shared = table if config.tie == "all" else vectors(source_tokens, _width(config.encoder))
-    source = SourceEmbedding(TokenEmbedding(table=shared, dropout=_dropout(config.encoder)), _ngrams(config.encoder))
+    words = _source(config.encoder, tokens=source_tokens, target=table, tie=config.tie)
+    source = SourceEmbedding(words, _ngrams(config.encoder))
     return EncoderDecoder(source=source, encoder=encoder, decoder=_tied(decoder, table, config.tie))
 
 
 def _language_model(config: LanguageModelConfig, *, source_tokens: int, target_tokens: int) -> LanguageModel:  # noqa: ARG001
-    table = vectors(target_tokens, _width(config.decoder))
+    table = vectors(target_tokens, vector_size(config.decoder))
     decoder = DECODERS[config.decoder.kind](config.decoder, None, memory=0, table=table)
     return LanguageModel(decoder=_tied(decoder, table, config.tie))
 
 
 def _concatenated(config: ConcatenatedConfig, *, source_tokens: int, target_tokens: int) -> Concatenated:
-    table = vectors(target_tokens, _width(config.decoder))
+    table = vectors(target_tokens, vector_size(config.decoder))
     decoder = DECODERS[config.decoder.kind](config.decoder, None, memory=0, table=table)
-    shared = table if config.tie == "all" else vectors(source_tokens, _width(config.decoder))
-    source = SourceEmbedding(TokenEmbedding(table=shared, dropout=_dropout(config.decoder)))
-    return Concatenated(source=source, decoder=_tied(decoder, table, config.tie))
+    words = _source(config.decoder, tokens=source_tokens, target=table, tie=config.tie)
+    return Concatenated(source=SourceEmbedding(words), decoder=_tied(decoder, table, config.tie))
 
 
 MODELS: dict[str, Callable[..., SequenceModel]] = {
@@ -260,11 +273,6 @@ def build_model(config: ModelConfig, *, source_tokens: int, target_tokens: int) 
     return MODELS[config.kind](config, source_tokens=source_tokens, target_tokens=target_tokens)
 
 
-def _width(config: Any) -> int:  # noqa: ANN401 (any encoder or decoder)
-    """The size of a token's vector: a Transformer's is that of its states."""
-    return int(config.size if config.kind == "transformer" else config.embedding)
-
-
 def _dropout(config: Any) -> float:  # noqa: ANN401 (any encoder or decoder)
     """Dropout on token vectors; a Transformer drops after it has added the positions."""
     return 0.0 if config.kind == "transformer" else float(config.dropout)
@@ -274,7 +282,7 @@ D = TypeVar("D", bound=Decoder[Any])
 
 
 def _tied(decoder: D, table: nn.Embedding, tie: str) -> D:
-    """The output layer gets the table as its weights."""
-    if tie != "none":
+    """logits = E o + b: the output layer gets the target's table E as its weights"""
+    if tie in ("output", "all"):
         decoder.output.weight = table.weight
     return decoder

@@ -198,7 +198,7 @@ def test_training_leaves_a_picture_of_every_attention(antiphon, pairs: Path, kin
     config = f"""\
 data: {{train: {pairs}, target: {{tokens: words, column: 1}}{"" if kind == "lm" else ", source: {tokens: words}"}}}
 model: {{{model}}}
-training: {{max_updates: 1, dev_examples: 4}}
+training: {{max_updates: 1{"" if kind == "lm" else ", dev_examples: 4"}}}
 decoding: {{max_length: 5}}
 evaluation: {{metrics: [loss]}}
 """

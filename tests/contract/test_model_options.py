@@ -146,16 +146,16 @@ def ngram_rows() -> None:
 
 
 def tied(section: type[BaseModel]) -> Callable[[], None]:
-    """One tensor where there were two or three."""
+    """One tensor where there were two or three: the target's table is the output layer's, the source's, or both."""
+    ways = {"none": (False, False), "output": (True, False), "tables": (False, True), "all": (True, True)}
 
     def effect() -> None:
-        for tie, expected in {"none": 0, "output": 1, "all": 2}.items():
-            if tie not in choices(section, "tie"):
-                continue
+        assert set(choices(section, "tie")) == ({"none", "output"} if section is LanguageModelConfig else set(ways))
+        for tie in choices(section, "tie"):
             model = made(changed(section, tie=tie))
-            tables = [model.decoder.output.weight, model.decoder.embedding.table.weight]
-            tables += [] if section is LanguageModelConfig else [model.source.embedding.table.weight]
-            assert len(tables) - len(set(map(id, tables))) == expected
+            table = model.decoder.embedding.table.weight
+            source = None if section is LanguageModelConfig else model.source.embedding.table.weight
+            assert (model.decoder.output.weight is table, source is table) == ways[tie]
             assert learnt(changed(section, tie=tie)).isfinite().all()
 
     return effect
@@ -287,6 +287,11 @@ def test_sizes_are_those_of_the_config() -> None:
     assert shapes["decoder.stack.network.weight_hh_l2"] == (4 * 6, 6)
     assert shapes["decoder.bridge.dense.1.2.weight"] == (6, 2 * 5)
     assert shapes["decoder.output.weight"] == (9, 6)
+
+
+def test_no_bridge_is_drawn_that_nothing_goes_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("antiphon.build.Bridge", None)
+    assert build_model(changed(StaticContextConfig, feed="every-step"), **TOKENS).decoder.context.bridge is None
 
 
 def dropping(model: nn.Module) -> Iterator[tuple[str, nn.Module, str]]:

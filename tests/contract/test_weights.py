@@ -8,7 +8,7 @@ import pytest
 import torch
 from every_model import logits_of, padded
 from model_cases import CASES, FOLDERS
-from tiny_models import INPUTS, ROWS, close, sizes, tiny_model
+from tiny_models import INPUTS, ROWS, close, one_table, sizes, tiny_model
 
 from antiphon.config.models import ModelConfig
 from antiphon.config.schema import Config
@@ -24,7 +24,7 @@ def test_a_folder_holds_the_whole_model(case: ModelConfig, tmp_path: Path) -> No
     source, target = (
         WordTokenizer([f"w{number}" for number in range(size - len(SPECIALS))]) for size in sizes(case).values()
     )
-    data = {"train": "pairs.tsv", "shared_vocabulary": case.tie == "all"}
+    data = {"train": "pairs.tsv", "shared_vocabulary": one_table(case)}
     whole = Config.model_validate({"data": data, "model": case})
     save_model(tmp_path, whole, model.state_dict(), source, target)
     loaded = load_model(tmp_path)

@@ -7,12 +7,14 @@ import inspect
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from torch import nn
 
 from antiphon.build import ALIGNMENTS, DECODERS, ENCODERS, MODELS, SCORES, build_model
 from antiphon.config.checks import check_config
+from antiphon.config.models import EncoderDecoderConfig
 from antiphon.config.read import read_config
 from antiphon.config.write import flat as flat_values
 from antiphon.config.yamltext import parse_override
@@ -51,7 +53,7 @@ def named(place: str) -> object:
 
 def test_the_table_is_read() -> None:
     numbers = {row.number for row in ROWS}
-    wanted = "L1 L2 E1 E2 E3 E4 C1 C2 C3 C4 C5 A1 A2 A3 A4 A5 T1 T2 T3 T4 R1 R2 R3 R4 S1 S2 S3"
+    wanted = "L1 L2 E1 E2 E3 E4 C1 C2 C3 C4 C5 A1 A2 A3 A4 A5 T1 T2 T3 T4 T5 R1 R2 R3 R4 S1 S2 S3"
     assert set(wanted.split()) <= numbers
 
 
@@ -101,5 +103,6 @@ def test_everything_in_build_has_a_row() -> None:
         *(f"model.context.alignment={name}" for name in ALIGNMENTS),
         *(f"model.decoder.kind={name}" for name in DECODERS),
         *(f"model.kind={name}" for name in MODELS),
+        *(f"model.tie={way}" for way in get_args(EncoderDecoderConfig.model_fields["tie"].annotation) if way != "none"),
     }
     assert wanted - settings == set()

@@ -23,6 +23,7 @@ import antiphon
 from antiphon.attention.scores import DistanceScore
 from antiphon.build import build_model
 from antiphon.config.read import read_config
+from antiphon.errors import UserError
 
 Path("pairs.tsv").write_text("a b c\\tc b a\\nb c\\tc b\\n")
 short = ["data.train=pairs.tsv", "data.dev=pairs.tsv", "training.max_updates=2", "training.threads=1"]
@@ -37,6 +38,17 @@ try:
     raise AssertionError("sizes that do not fit")
 except ValueError as error:
     assert "DistanceScore needs states of equal size, not 5 and 6" in str(error)
+unequal = ["model.context.score=distance", *short, "model.decoder.size=100"]
+expected = (
+    "model.context.score: DistanceScore needs states of equal size, not 100 and 128 (the decoder's and the encoder's "
+    "states); set model.decoder.size to 128, or the score to bilinear"
+)
+assert antiphon.check("reverse", unequal).problems == [expected]
+try:
+    antiphon.train(read_config("reverse", unequal), "unequal")
+    raise AssertionError("sizes that do not fit")
+except UserError as error:
+    assert error.problems == [expected]
 
 model = antiphon.load(antiphon.train(config, "run"))
 assert model.generate("a b c").weights.shape[1] == 4

@@ -90,8 +90,35 @@ def test_everything_at_once(tmp_path: Path) -> None:
         ("data: {train: a}\ntraining: {seed: 1.5}\n", "training.seed: expected a whole number of at least 0, got 1.5"),
         (
             "data: {train: a}\nmodel: {decoder: {kind: bahdanau, input_feeding: true}}\n",
-            "model.decoder.input_feeding: 'bahdanau' has no such key; it belongs to another kind of model.decoder",
+            "model.decoder.input_feeding: 'bahdanau' has no such key; only luong has it: set model.decoder.kind to "
+            "luong, or leave it out",
         ),
+        (
+            "data: {train: a}\nmodel: {encoder: {heads: 4}}\n",
+            "model.encoder.heads: 'lstm' has no such key; only transformer has it: set model.encoder.kind to "
+            "transformer, or leave it out",
+        ),
+        (
+            "data: {train: a}\nmodel: {context: {feed: start}}\n",
+            "model.context.feed: 'attention' has no such key; only last, mean and max have it: set "
+            "model.context.kind to last, mean or max, or leave it out",
+        ),
+        (
+            "data: {train: a}\nmodel: {kind: language-model, encoder: {}}\n",
+            "model.encoder: 'language-model' has no such key; only encoder-decoder has it: set model.kind to "
+            "encoder-decoder, or leave it out",
+        ),
+        (  # no decoder of a language model has it
+            "data: {train: a}\nmodel: {kind: language-model, decoder: {input_feeding: true}}\n",
+            "model.decoder.input_feeding: 'plain' has no such key; its keys are kind, cell, embedding, size, layers, "
+            "dropout, from, freeze",
+        ),
+        (  # the context is that of the decoder that was meant
+            "data: {train: a}\nmodel: {decoder: {kind: plian}, context: {feed: start}}\n",
+            "model.decoder.kind: expected one of bahdanau, luong, plain, transformer, got 'plian'; did you mean "
+            "'plain'?",
+        ),
+        ("data: {train: a}\nmodel: {context: 3}\n", "model.context: expected a section of keys, got 3"),
         (
             "data: {train: a}\nmodel: {kind: x}\n",
             "model.kind: expected one of encoder-decoder, language-model, concatenated, got 'x'",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from typing import Any
 
 import pytest
 import torch
@@ -158,3 +159,29 @@ def test_values_that_make_no_sense() -> None:
     wrong = Sampling(temperature=0.0, top_k=0, top_p=1.5, seed=-1).problems()
     assert [sentence.split(":")[0] for sentence in wrong] == ["temperature", "top_k", "top_p", "seed"]
     assert Sampling(temperature=math.nan).problems() != []
+    [endless] = Sampling(temperature=math.inf).problems()
+    assert endless.startswith("temperature: must be a finite number, not inf; give a large one")
+
+
+def test_what_is_not_a_number_in_one_sentence_changes_no_other() -> None:
+    rows = seeded_rows(8, VOCABULARY)
+
+    def spoilt(sentence: int, history: tuple[int, ...]) -> list[float]:
+        return [math.nan] * VOCABULARY if sentence == 3 and len(history) == 1 else rows(sentence, history)
+
+    whole, broken = (sampled(TableModel(table), 20, Sampling(seed=6)) for table in (rows, spoilt))
+    assert broken[:3] == whole[:3]
+    assert broken[4:] == whole[4:]
+    assert len(whole[3].tokens) > 1
+    assert (broken[3].tokens, broken[3].finished) == (whole[3].tokens[:1], False)
+
+
+@pytest.mark.parametrize("options", [{}, {"top_k": 3}, {"top_p": 0.9}])
+def test_a_temperature_may_be_as_small_or_large_as_a_number_can(options: dict[str, Any]) -> None:
+    scores = torch.tensor([[0.15, 0.3, 0.4, 0.1, 0.05]], dtype=torch.float64).log()
+    for temperature in (1e-300, 1e-320, 5e-324):
+        sampling = Sampling(temperature=temperature, **options)
+        assert sampling.problems() == []
+        assert draw(scores, torch.tensor([0.5]).double(), sampling).tolist() == [2]
+    even = Sampling(temperature=1e308)
+    assert [draw(scores, torch.tensor([n / 5 + 0.1]).double(), even).item() for n in range(5)] == [0, 1, 2, 3, 4]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from antiphon.config.checks import check_config
-from antiphon.config.problems import fill_kinds
 from antiphon.config.read import put
 from antiphon.config.schema import Config
 
 LEARNT = ["model.encoder.kind=transformer", "model.encoder.positions=learnt"]
 DIRECT = ["model.decoder.kind=plain", "model.context.kind=last", "model.context.bridge=direct"]
 TIED = ["model.tie=all", "model.decoder.embedding=256", "model.encoder.embedding=256"]
+TABLES = ["model.tie=tables", "data.shared_vocabulary=true"]
 CONCATENATED = ["model.kind=concatenated", "model.decoder.kind=transformer", "model.decoder.positions=learnt"]
 GOOD = [
     [],
@@ -38,6 +38,8 @@ GOOD = [
     [*LEARNT, "model.encoder.longest=10", "data.source.max_length=9"],
     ["model.tie=output", "model.decoder.embedding=256"],
     [*TIED, "data.shared_vocabulary=true"],
+    TABLES,  # 128 and 128; the output layer is 256 wide and free
+    [*TABLES, "model.kind=concatenated"],
     ["model.kind=language-model", "model.decoder.kind=transformer", "model.tie=output"],
     ["model.kind=concatenated", "model.decoder.kind=plain", "model.decoder.embedding=256", "model.tie=output"],
 ]
@@ -84,14 +86,27 @@ BAD = [
     ),
     (
         [*CONCATENATED, "model.decoder.longest=401"],
-        ["model.decoder.longest: a table of 401", "402", "data.target.max_length and decoding.max_length"],
+        [
+            "model.decoder.longest: a table of 401",
+            "set it to 402, or lower data.source.max_length, or data.target.max_length and decoding.max_length",
+        ],
+    ),
+    (
+        ["model.decoder.kind=transformer", "model.decoder.positions=learnt", "model.decoder.longest=200"],
+        ["model.decoder.longest: a table of 200", "201", "lower data.target.max_length and decoding.max_length"],
     ),
     (
         ["model.encoder.kind=cnn", "model.encoder.longest=300"],
         ["model.encoder.longest: 300", "sinusoidal", "512", "the positions to learnt"],
     ),
     (["model.tie=output"], ["model.tie", "256 wide", "128", "model.decoder.embedding to 256"]),
-    (TIED, ["model.tie: all", "data.shared_vocabulary to true"]),
+    (["model.tie=all", "data.shared_vocabulary=true"], ["256 wide", "128", "or tie to tables"]),
+    (TIED, ["model.tie: all", "data.shared_vocabulary to true", "or tie to output"]),
+    (TABLES[:1], ["model.tie: tables", "data.shared_vocabulary to true", "or tie to none"]),
+    (
+        [*TABLES, "model.encoder.embedding=64"],
+        ["model.tie: the source's table is 64 wide and the target's 128", "embedding to 128, or tie to none"],
+    ),
     (
         [*TIED[:2], "data.shared_vocabulary=true"],
         ["model.tie: the source's table is 128 wide and the target's 256", "model.encoder.embedding to 256"],
@@ -115,7 +130,7 @@ def made(overrides: list[str]) -> Config:
     data = {"data": {"train": "pairs.tsv"}}
     for override in overrides:
         assert put(data, override) == []
-    return Config.model_validate(fill_kinds(data))
+    return Config.model_validate(data)
 
 
 @pytest.mark.parametrize("overrides", GOOD, ids=" ".join)
@@ -145,6 +160,8 @@ TEXT = ["model={kind: language-model}", "data={train: text.txt}"]
         ["data.window=64"],
         ["data.source=null"],
         ["model.decoder={kind: transformer}", "data.window=64"],
+        ["model.decoder={kind: transformer, positions: learnt, longest: 65}", "data.window=64"],
+        ["model.decoder={kind: transformer, positions: learnt, longest: 10}", "data.target.max_length=9"],
         ["training.metric=bits_per_character", "evaluation={metrics: [word_perplexity, loss]}"],
     ],
 )
@@ -162,6 +179,16 @@ def test_good_language_models(overrides: list[str]) -> None:
         ([*TEXT, "data.target.column=[0, 1]"], "data.target.column: one column is the text, got a list of 2; "),
         ([*TEXT, "data.window=9", "data.target.max_length=50"], "data.target.max_length: 50 is the longest line, but "),
         (
+            [*TEXT, "data.window=64", "model.decoder={kind: transformer, positions: learnt, longest: 64}"],
+            "model.decoder.longest: a table of 64 learnt positions, but sequences may be 65 tokens long; set it to 65, "
+            "or lower data.window",
+        ),
+        (
+            [*TEXT, "model.decoder={kind: transformer, positions: learnt, longest: 200}"],
+            "model.decoder.longest: a table of 200 learnt positions, but sequences may be 201 tokens long; set it to "
+            "201, or lower data.target.max_length",
+        ),
+        (
             [*TEXT, "data.window=5000"],
             "data.window: a window of 5000 tokens does not fit into training.batch_tokens 4096",
         ),
@@ -177,4 +204,5 @@ def test_good_language_models(overrides: list[str]) -> None:
 def test_what_is_for_language_models_only_and_for_others_only(overrides: list[str], sentence: str) -> None:
     [problem] = check_config(made(overrides))
     assert problem.startswith(sentence)
+    assert "decoding.max_length" not in problem  # a language model writes in pieces
     assert "; " in problem

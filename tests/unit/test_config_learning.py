@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from antiphon.config.checks import check_config
-from antiphon.config.problems import fill_kinds
 from antiphon.config.read import put
 from antiphon.config.schema import Config
 
@@ -32,10 +31,15 @@ BAD = [
     ([*ALL_TIED, "model.encoder.freeze=true"], ["model.encoder.freeze", "tie: all", "the decoder", "output or none"]),
     ([*ALL_TIED, "model.decoder.freeze=true"], ["model.decoder.freeze", "tie: all", "the encoder", "output or none"]),
     (
+        ["model.tie=tables", "data.shared_vocabulary=true", "model.encoder.freeze=true"],
+        ["model.encoder.freeze", "tie: tables", "the decoder", "output or none"],
+    ),
+    (
         [*CONCATENATED, *ONE_TABLE, "model.decoder.freeze=true"],
         ["model.decoder.freeze: nothing is left to learn"],
     ),
     (["training.noise.span=2.0"], ["training.noise.span: 2", "infill is 0", "back to 3"]),
+    ([*LANGUAGE, "training.dev_examples=100"], ["training.dev_examples: 100", "language model", "set it back to 500"]),
     ([*LANGUAGE, "training.noise.mask=0.1"], ["training.noise.mask: 0.1", "language model", "set it to 0.0"]),
     ([*LANGUAGE, "training.noise.permute=true"], ["training.noise.permute: true", "set it to false"]),
     (["training.sampling_schedule=exponential"], ["sampling_schedule: exponential", "sampling is 0", "to linear"]),
@@ -55,7 +59,7 @@ def problems(overrides: list[str]) -> list[str]:
     values: dict[str, object] = {"data": {"train": "pairs.tsv"}}
     for override in overrides:
         assert put(values, override) == []
-    return check_config(Config.model_validate(fill_kinds(values)))
+    return check_config(Config.model_validate(values))
 
 
 @pytest.mark.parametrize("overrides", GOOD, ids=" ".join)

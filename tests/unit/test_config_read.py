@@ -6,7 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.config.models import BahdanauConfig, EncoderDecoderConfig, LuongConfig
+from antiphon.config.models import (
+    BahdanauConfig,
+    ConcatenatedConfig,
+    ContextConfig,
+    EncoderDecoderConfig,
+    LuongConfig,
+    MultiHeadConfig,
+    PlainConfig,
+    RecurrentEncoderConfig,
+    StaticContextConfig,
+)
 from antiphon.config.read import read_config, recipe_text, usable_part
 from antiphon.config.yamltext import parse_value, parse_yaml
 from antiphon.errors import ConfigError
@@ -66,6 +76,35 @@ def test_a_decoder_without_kind_is_the_default_kind(file: Path) -> None:
     assert read_config(file, ["model.decoder.size=64"]).model.decoder == BahdanauConfig(size=64)
     assert type(EncoderDecoderConfig().decoder) is BahdanauConfig
     assert read_config(file, ["model.decoder.kind=luong"]).model.decoder == LuongConfig()
+
+
+@pytest.mark.parametrize(
+    ("model", "context"),
+    [
+        ("{decoder: {kind: plain}, context: {feed: start}}", StaticContextConfig(feed="start")),
+        ("{decoder: {kind: plain}, context: {}}", StaticContextConfig()),
+        ("{decoder: {kind: transformer}, context: {}}", MultiHeadConfig()),
+        ("{decoder: {kind: transformer}}", MultiHeadConfig()),
+    ],
+)
+def test_a_context_without_kind_is_one_that_the_decoder_can_use(file: Path, model: str, context: ContextConfig) -> None:
+    config = read_config(file, [f"model={model}"]).model
+    assert isinstance(config, EncoderDecoderConfig)
+    assert config.context == context
+
+
+def test_a_network_without_kind_is_plain(file: Path) -> None:
+    config = read_config(file, ["model={kind: concatenated, decoder: {size: 64}}"]).model
+    assert config == ConcatenatedConfig(decoder=PlainConfig(size=64))
+    assert config == ConcatenatedConfig.model_validate({"decoder": {"size": 64}})
+
+
+def test_a_run_to_begin_with_has_one_name_in_a_file_and_one_in_python(file: Path) -> None:
+    config = read_config(file, ["model.encoder.from=runs/lm"]).model
+    assert config == EncoderDecoderConfig(encoder=RecurrentEncoderConfig(from_run="runs/lm"))
+    with pytest.raises(ConfigError) as caught:
+        read_config(file, ["model.encoder.from_run=runs/lm"])
+    assert caught.value.problems == ["model.encoder.from_run: 'lstm' has no such key; did you mean 'from'?"]
 
 
 def test_a_value_with_an_equals_sign(file: Path) -> None:

@@ -17,7 +17,7 @@ from antiphon.config.schema import TrainingConfig
 from antiphon.sources.batches import source_batch
 from antiphon.sources.feed import PairBatches, StreamBatches
 from antiphon.sources.ragged import Corpus, Ragged
-from antiphon.sources.vocabulary import PAD
+from antiphon.sources.vocabulary import EOS, PAD
 from antiphon.training.teaching import teach
 
 START = 4
@@ -117,3 +117,11 @@ def test_a_corpus_without_sources_is_planned_by_its_targets() -> None:
     assert sum(map(batches.tokens, plan)) == sum(len(row) + 1 for row in rows)
     padded = sum(len(one) * (max(len(rows[row]) for row in one) + 1) for one in plan)
     assert batches.padding(plan) == pytest.approx(1 - 21 / padded), "sources that are not there are no padding"
+
+
+@pytest.mark.parametrize(("start", "said"), [(EOS, {EOS}), (START, set())])
+def test_a_line_end_may_be_drawn_where_it_is_a_token(start: int, said: set[int]) -> None:
+    """For words and sub-words it is </s>. No other special is ever drawn, and none where texts are lines."""
+    batches = StreamBatches.of(np.arange(10, 90), window=8, budget=32, start=start, seed=1, carries=True)
+    assert set(range(4)) - set(batches.forbidden) == said
+    assert set(PairBatches(Corpus(Ragged.of([[]]), Ragged.of([[4]])), 9, 1).forbidden) == set(range(4))

@@ -157,6 +157,7 @@ def test_n_best_of_a_sampling_are_so_many_draws() -> None:
         ({"sample": True, "temperature": 0.0}, "temperature: must be above 0, not 0; for the most probable token do"),
         ({"sample": True, "top_p": 1.2}, "top_p: must be above 0 and at most 1, not 1.2"),
         ({"prefix": "a"}, "prefix: a language model goes on where the text itself ends"),
+        ({"prefix": "x?"}, "prefix: a language model goes on where the text itself ends"),
         ({"n_best": 2}, "n_best: 2 answers need a beam of at least 2, not 1"),
     ],
 )

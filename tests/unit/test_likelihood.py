@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,13 +12,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from test_language_model import LETTERS, Ones, make
+from tiny_generators import tiny_generator
 
 from antiphon.errors import UserError
 from antiphon.evaluation.evaluate import evaluate_examples
 from antiphon.evaluation.likelihood import OF_LOSS, likelihood, likelihood_estimate, likelihood_value
 from antiphon.evaluation.streams import Parts, stream_nats
 from antiphon.sources.pairs import Example
-from antiphon.sources.tokens import WordTokenizer
+from antiphon.sources.tokens import Tokenizer, WordTokenizer
 
 TEXTS = ["ab cd", "fed", "a  b c", "cab"]
 
@@ -94,15 +96,38 @@ def test_a_transformer_sees_each_window_on_its_own() -> None:
         assert stream_nats(generator, ids)[first : first + 5] == pytest.approx(own.numpy(), abs=1e-4)
 
 
-@given(tokens=st.integers(1, 3000), window=st.integers(1, 12), carries=st.booleans())
-def test_every_token_counts_once(tokens: int, window: int, carries: bool) -> None:
-    parts = Parts.of(tokens, window=window, carries=carries)
+@pytest.mark.parametrize("more", [{}, {"positions": "learnt", "longest": 13}])
+@pytest.mark.parametrize("tokenizer", [LETTERS, WordTokenizer(list("abcdef"))])
+def test_a_score_is_what_an_evaluation_says(tokenizer: Tokenizer, more: dict[str, Any]) -> None:
+    """A Transformer that learnt a stream sees each window of a text on its own in both."""
+    generator = make("transformer", window=4, tokenizer=tokenizer, **more)
+    text = ("" if tokenizer is LETTERS else " ").join("abcabcfedabcabcabbbf")
+    [scored] = generator.score([text])
+    ids = generator.wording.closed(text)
+    inputs, own = [generator.wording.start, *ids[:-1]], np.zeros(0)
+    for first in range(0, len(ids), 4):
+        with torch.no_grad():
+            logits = generator.model(Ones(), torch.tensor([inputs[first : first + 4]])).logits[0]  # type: ignore[arg-type]
+        window = ids[first : first + 4]
+        own = np.append(own, torch.log_softmax(logits, -1)[range(len(window)), window].numpy())
+    assert scored.log_probs == pytest.approx(own.tolist(), abs=1e-4)
+    assert stream_nats(generator, np.array(ids)) == pytest.approx(-own, abs=1e-4)
+    assert -scored.log_prob == pytest.approx(float(likelihood(generator, examples([text]))[:, 0].sum()), abs=1e-3)
+    assert scored.flags == ["windows: the text has 21 tokens, 4 were read at a time"]
+    in_company = generator.score(["a", text, "b"], batch_size=2)
+    assert in_company[1].log_probs == pytest.approx(scored.log_probs, abs=1e-4)
+    assert in_company[0].flags == []
+
+
+@given(tokens=st.integers(1, 3000), window=st.integers(1, 12))
+def test_every_token_counts_once(tokens: int, window: int) -> None:
+    parts = Parts.of(tokens, window=window)
     counted: list[int] = []
     for first in range(0, parts.length + parts.warm, window):
         places, real = parts.window(first, first + window)
         counted += places[real].tolist()
     assert sorted(counted) == list(range(tokens))
-    assert parts.warm == (window if carries and parts.count > 1 else 0)
+    assert parts.warm == (window if parts.count > 1 else 0)
     assert parts.count > 1 or tokens < 16 * window
 
 
@@ -110,7 +135,7 @@ def test_parts_of_a_long_text_begin_with_the_window_before() -> None:
     """Each part alone, in one long forward from one window before it, says the same."""
     generator = make(window=4)
     ids = np.array(LETTERS.encode("".join("abcdef"[n * n % 6] for n in range(16 * 40))))
-    parts = Parts.of(len(ids), window=4, carries=True)
+    parts = Parts.of(len(ids), window=4)
     assert parts.count == 16
     nats = stream_nats(generator, ids)
     inputs = np.concatenate([[generator.wording.start], ids[:-1]])
@@ -136,3 +161,12 @@ def test_an_evaluation_of_lines_and_of_a_stream() -> None:
         assert list(found.signatures) == ["word_perplexity", "bits_per_character"]
     with pytest.raises(UserError, match="bleu compares answers with references, and a language model has none"):
         evaluate_examples(make(), examples(TEXTS), metrics=["loss", "bleu"])
+
+
+@pytest.mark.parametrize(("kind", "metrics"), [("rnn-lm", ["loss", "perplexity"]), ("bahdanau", ["loss"])])
+def test_a_beam_is_refused_where_nothing_is_decoded(kind: str, metrics: list[str]) -> None:
+    pairs = [Example("" if kind == "rnn-lm" else "a b", ("K L",), 1)]
+    with pytest.raises(UserError) as caught:
+        evaluate_examples(tiny_generator(kind), pairs, metrics=metrics, beam=-7)
+    assert caught.value.problems == [f"beam: -7, but nothing is decoded for {', '.join(metrics)}; leave it out"]
+    assert evaluate_examples(tiny_generator(kind), pairs, metrics=metrics, samples=0).values["loss"].value > 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -37,12 +39,14 @@ def test_each_kind_of_model_has_its_kinds_of_attention(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", SHAPES)
 def test_the_one_matrix_is_the_mean_of_cross_attention(kind: str) -> None:
-    for answer in tiny_generator(kind).generate(TEXTS, looks=True):
+    made = tiny_generator(kind)
+    for answer, alone in zip(made.generate(TEXTS, looks=True), made.generate(TEXTS), strict=True):
         assert answer.looks is not None
         if answer.looks.cross is None:
-            assert answer.weights is None
+            assert (answer.weights, alone.weights) == (None, None)
             continue
         assert answer.weights is not None
+        np.testing.assert_allclose(answer.weights, alone.weights, atol=1e-4)
         L, N, T, S = answer.looks.cross.shape
         by_hand = sum(answer.looks.cross[layer, head] for layer in range(L) for head in range(N)) / (L * N)
         np.testing.assert_allclose(answer.weights, by_hand, atol=1e-4)
@@ -110,3 +114,29 @@ def test_looks_come_only_when_asked_for() -> None:
     assert answer.weights is not None
     assert tiny_generator("transformer").generate("a b", weights=False).weights is None
     assert tiny_generator("transformer").generate("", looks=True).looks is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "forced", "looked"),
+    [("bahdanau", 1, 0), ("transformer", 0, 4), ("transformer-concatenated", 0, 4), ("static", 0, 0), ("rnn-lm", 0, 0)],
+)
+def test_nobody_looks_twice(kind: str, forced: int, looked: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The weights of a recurrent decoder come from one pass over the batch, those of heads from one look at each."""
+    made, calls = tiny_generator(kind), {"forward": 0, "look": 0}
+
+    def count(name: str) -> None:
+        really = getattr(made.model, name)
+
+        def counted(*given: Any) -> Any:  # noqa: ANN401 (passes on what it gets)
+            calls[name] += 1
+            return really(*given)
+
+        monkeypatch.setattr(made.model, name, counted)
+
+    count("forward")
+    count("look")
+    answers = made.generate(TEXTS if kind != "rnn-lm" else ["K", "L", "M", "N"])
+    assert calls == {"forward": forced, "look": looked}
+    assert [answer.weights is None for answer in answers] == [forced + looked == 0] * 4
+    made.generate("a b" if kind != "rnn-lm" else "K", looks=True)
+    assert calls == {"forward": forced, "look": looked + 1}

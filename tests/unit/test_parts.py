@@ -46,7 +46,8 @@ def changed(model: Values, path: str, value: object) -> Values:
 
 def config_of(model: Values) -> Config:
     evaluation = {"metrics": ["loss"]} if model["kind"] == "language-model" else {}
-    return Config.model_validate({"data": {"train": "none"}, "model": model, "evaluation": evaluation})
+    data = {"train": "none", "shared_vocabulary": model.get("tie") in ("tables", "all")}
+    return Config.model_validate({"data": data, "model": model, "evaluation": evaluation})
 
 
 def built(config: Config, source: Tokenizer, target: Tokenizer) -> SequenceModel:
@@ -241,6 +242,26 @@ MISFITS: dict[str, tuple[Values, Values, str, str]] = {
         "model.decoder.from: a step in RUN takes in the word, here the word and the context; choose a decoder of that "
         "kind: luong without input_feeding, or plain with model.context.feed: start",
     ),
+    "the context enters a step": (
+        {**SEQ, "decoder": BAHDANAU}, SEQ, "decoder",
+        "model.decoder.from: a step in RUN takes in the word and the context, here the word; choose a decoder of that "
+        "kind: bahdanau, or plain with model.context.feed: every-step or both",
+    ),
+    "a language model has no context": (
+        {**SEQ, "decoder": BAHDANAU}, LM, "decoder",
+        "model.decoder.from: a step in RUN takes in the word and the context, here the word; model.kind: "
+        "language-model has no such step, so this run cannot be used: give another run, or null",
+    ),
+    "nor has one network for both sides": (
+        changed(SEQ, "decoder.input_feeding", True), {"kind": "concatenated", "decoder": PLAIN}, "decoder",
+        "model.decoder.from: a step in RUN takes in the word and the last attended state, here the word; "
+        "model.kind: concatenated has no such step, so this run cannot be used: give another run, or null",
+    ),
+    "residuals that a language model has not": (
+        changed(LM, "decoder.layers", 2),
+        {**SEQ, "encoder": {**ENCODER, "layers": 2, "bidirectional": False, "residual": True}}, "encoder",
+        "model.encoder.residual: true, but RUN has false; set it to false",
+    ),
     "less enters a step": (
         changed(SEQ, "decoder.input_feeding", True), SEQ, "decoder",
         "model.decoder.from: a step in RUN takes in the word and the last attended state, here the word; choose a "
@@ -324,6 +345,15 @@ def test_one_table_cannot_begin_as_two(tmp_path: Path) -> None:
     assert torch.equal(filled.after["decoder.output.weight"], there["decoder.embedding.table.weight"])
     loose = Filled(changed({**tied, "tie": "none"}, "decoder.from", str(tmp_path / "one")))
     assert torch.equal(loose.after["decoder.output.weight"], loose.after["decoder.embedding.table.weight"])
+
+
+def test_the_table_of_both_sides_is_taken_once(tmp_path: Path) -> None:
+    shared = {**SEQ, "tie": "tables"}
+    there = made(tmp_path / "run", shared, source=WORDS)
+    filled = Filled(changed(shared, "decoder.from", str(tmp_path / "run")), source=WORDS)
+    table = "embedding.table.weight"
+    assert torch.equal(filled.after[f"source.{table}"], there[f"decoder.{table}"])
+    assert not torch.equal(filled.after["decoder.output.weight"], filled.before["decoder.output.weight"])
 
 
 def test_trying_says_the_same_and_draws_nothing(tmp_path: Path) -> None:

@@ -82,8 +82,20 @@ def test_a_table_made_while_searching_serves_training() -> None:
     positions, vectors = SinusoidalPositions(size=4), torch.ones(2, 3, 4, requires_grad=True)
     with torch.inference_mode():
         positions(torch.zeros(2, 3, 4))
+    assert not positions.known.is_inference()
     positions(vectors).square().sum().backward()
     assert vectors.grad is not None
+    (positions.known * vectors).sum().backward()  # what is saved for this cannot be an inference tensor
+
+
+def test_a_table_does_not_grow_because_its_type_changes() -> None:
+    positions = SinusoidalPositions(size=4)
+    for _ in range(5):
+        for type_ in (torch.float32, torch.float64):
+            assert positions(torch.zeros(1, 7, 4, dtype=type_)).dtype == type_
+            assert len(positions.known) == 7
+    positions(torch.zeros(1, 8, 4, dtype=torch.float64))
+    assert len(positions.known) == 14, "a longer sequence makes room for more"
 
 
 def test_an_odd_size_has_no_pairs() -> None:
@@ -100,6 +112,18 @@ def test_a_learnt_table_that_is_too_short_is_said(length: int, offset: int | Ten
         "a sequence of 10 tokens, but the model has learnt 9 positions; "
         "shorten it, or train with `longest: 10` or with sinusoidal positions"
     ]
+
+
+@pytest.mark.parametrize("positions", [SinusoidalPositions(size=4), LearntPositions(longest=9, size=4).double()])
+def test_padding_needs_no_position(positions: SinusoidalPositions | LearntPositions) -> None:
+    """A long source with a short target beside a short source with a long one."""
+    offset, real = torch.tensor([7, 2]), torch.arange(5) < torch.tensor([[2], [5]])
+    whole = added(positions, 9)[0]
+    found = positions(torch.zeros(2, 5, 4, dtype=torch.float64), offset, real)
+    close(found[0, :2], whole[7:9])
+    close(found[1], whole[2:7])
+    with pytest.raises(UserError, match="a sequence of 10 tokens"):
+        added(LearntPositions(longest=9, size=4).double(), 3, torch.tensor([7, 2]))
 
 
 def test_a_learnt_table_is_used_to_its_end() -> None:

@@ -12,12 +12,13 @@ from tiny_models import INPUTS, ROWS, close, sizes, tiny_model
 from torch import Tensor
 
 from antiphon.build import build_model
+from antiphon.config.models import LanguageModelConfig
 from antiphon.config.schema import Config, TrainingConfig
 from antiphon.model import SequenceModel
 from antiphon.sequence import Sequence
 from antiphon.sources.batches import Batch, collate, source_batch
 from antiphon.sources.ragged import Corpus, Ragged
-from antiphon.sources.vocabulary import PAD, SOS, SPECIALS
+from antiphon.sources.vocabulary import EOS, PAD, SOS, SPECIALS, UNK
 from antiphon.training.loss import cross_entropy
 from antiphon.training.sampling import own_words, sampling_share
 from antiphon.training.teaching import teach
@@ -131,6 +132,26 @@ def test_own_words_are_drawn_from_the_distribution() -> None:
     drawn = torch.bincount(seen[1].flatten(), minlength=step.logits.size(-1))[len(SPECIALS) :] / rows
     torch.testing.assert_close(drawn.double(), expected, atol=0.01, rtol=0.0)
     assert float(expected.max() - expected.min()) > 0.05
+
+
+def test_in_a_stream_a_line_end_is_drawn() -> None:
+    """Words and sub-words have </s> for it; what else is special is never drawn, however probable."""
+    model = model_of("language-model")
+    with torch.no_grad():
+        model.decoder.output.bias[[PAD, SOS, UNK]] = 1e9
+        model.decoder.output.bias[EOS] = 1e4
+    inputs, seen = torch.full((50, 3), 5), given_words(model)
+    inputs[:, 0] = EOS
+    own_words(model, model.start(source_batch([[]] * 50)), inputs, 1.0, forbidden=(PAD, SOS, UNK))
+    assert torch.cat(seen, dim=1).tolist() == [[EOS, EOS, EOS]] * 50
+
+
+def test_a_vocabulary_of_specials_keeps_the_right_words() -> None:
+    config = LanguageModelConfig.model_validate({"decoder": {"kind": "plain", **RECURRENT}})
+    model = build_model(config, source_tokens=len(SPECIALS), target_tokens=len(SPECIALS))
+    inputs, seen = torch.tensor([[SOS, UNK, UNK]]), given_words(model)
+    own_words(model, model.start(source_batch([[]])), inputs, 1.0)
+    assert torch.cat(seen, dim=1).tolist() == inputs.tolist()
 
 
 @every_model

@@ -9,16 +9,17 @@ from antiphon.config.models import (
     DecoderConfig,
     EncoderConfig,
     EncoderDecoderConfig,
+    LanguageModelConfig,
     RecurrentEncoderConfig,
     StaticContextConfig,
-    TransformerDecoderConfig,
-    TransformerEncoderConfig,
+    TransformerConfig,
+    vector_size,
 )
 from antiphon.config.schema import Config
 
-__all__ = ["model_problems", "state_size"]
+__all__ = ["model_problems"]
 
-EQUAL_SIZES = ("dot", "scaled-dot", "cosine")
+EQUAL_SIZES = ("dot", "scaled-dot", "cosine")  # of any other such score, building the model says so
 SHORTEST_NGRAM = 3
 INNER_SIZE = ("additive", "concat")
 DECODERS_OF = {"attention": ("bahdanau", "luong"), "multi-head": ("transformer",)}  # of all others: plain
@@ -105,7 +106,7 @@ def attention_problems(context: AttentionConfig, *, key: int, query: int, made: 
 def part_problems(path: str, part: EncoderConfig | DecoderConfig) -> list[str]:
     """What one encoder or decoder cannot be."""
     problems = []
-    if isinstance(part, TransformerEncoderConfig | TransformerDecoderConfig) and part.size % part.heads:
+    if isinstance(part, TransformerConfig) and part.size % part.heads:
         problems.append(
             f"{path}.heads: {part.heads} heads do not divide the size {part.size}; "
             f"set the heads to {_divisor(part.size, part.heads)}, or the size to {_multiple(part.size, part.heads)}"
@@ -146,25 +147,24 @@ def ngram_problems(encoder: EncoderConfig) -> list[str]:
 def tie_problems(config: Config) -> list[str]:
     """Tied tables have one size and one vocabulary."""
     model, problems = config.model, []
-    if model.tie == "none":
-        return []
-    width, size = _width(model.decoder), model.decoder.size
-    if width != size:
+    width, size = vector_size(model.decoder), model.decoder.size
+    if model.tie in ("output", "all") and width != size:
         problems.append(
             f"model.tie: the output layer is {size} wide and the table {width}; "
-            f"set model.decoder.embedding to {size}, or tie to none"
+            f"set model.decoder.embedding to {size}, or tie to {'tables' if model.tie == 'all' else 'none'}"
         )
-    if model.tie != "all":
+    if model.tie not in ("tables", "all"):
         return problems
+    other = "output" if model.tie == "all" else "none"
     if not config.data.shared_vocabulary:
         problems.append(
-            "model.tie: all is one table for both sides; set data.shared_vocabulary to true, or tie to output"
+            f"model.tie: {model.tie} is one table for both sides; set data.shared_vocabulary to true, or tie to {other}"
         )
-    if isinstance(model, EncoderDecoderConfig) and _width(model.encoder) != width:
-        key = "size" if isinstance(model.encoder, TransformerEncoderConfig) else "embedding"
+    if isinstance(model, EncoderDecoderConfig) and vector_size(model.encoder) != width:
+        key = "size" if isinstance(model.encoder, TransformerConfig) else "embedding"
         problems.append(
-            f"model.tie: the source's table is {_width(model.encoder)} wide and the target's {width}; "
-            f"set model.encoder.{key} to {width}, or tie to output"
+            f"model.tie: the source's table is {vector_size(model.encoder)} wide and the target's {width}; "
+            f"set model.encoder.{key} to {width}, or tie to {other}"
         )
     return problems
 
@@ -173,39 +173,40 @@ def length_problems(config: Config) -> list[str]:
     """A learnt table of positions has an end, and `longest` means nothing without one."""
     model, data, problems = config.model, config.data, []
     source = data.source.max_length + 1 if data.source else 0
-    target = max(config.decoding.max_length, (data.window or data.target.max_length) + 1)
-    parts: list[tuple[str, EncoderConfig | DecoderConfig, int, str]] = []
     if isinstance(model, EncoderDecoderConfig):
-        parts.append(("model.encoder", model.encoder, source, "data.source.max_length"))
-    beside = source if isinstance(model, ConcatenatedConfig) else 0
-    keys = "data.target.max_length and decoding.max_length"
-    parts.append(("model.decoder", model.decoder, beside + target, keys))
-    for path, part, needed, key in parts:
-        if not isinstance(part, ConvolutionalEncoderConfig | TransformerEncoderConfig | TransformerDecoderConfig):
-            continue
-        usual = type(part).model_fields["longest"].default
-        if part.positions == "learnt" and part.longest < needed:
-            problems.append(
-                f"{path}.longest: a table of {part.longest} learnt positions, but sequences may be {needed} tokens "
-                f"long; set it to {needed}, or lower {key}"
-            )
-        if part.positions != "learnt" and part.longest != usual:
-            problems.append(
-                f"{path}.longest: {part.longest} is the size of a learnt table, but the positions are "
-                f"{part.positions}; set it back to {usual}, or the positions to learnt"
-            )
-    return problems
+        problems += longest_problems("model.encoder", model.encoder, source, "data.source.max_length")
+    target, keys = data.target.max_length + 1, "data.target.max_length"
+    if isinstance(model, LanguageModelConfig):  # it writes in pieces, so its answers may have any length
+        target, keys = (data.window + 1, "data.window") if data.window else (target, keys)
+    else:
+        target, keys = max(target, config.decoding.max_length), f"{keys} and decoding.max_length"
+    if isinstance(model, ConcatenatedConfig):
+        target, keys = source + target, f"data.source.max_length, or {keys}"
+    return [*problems, *longest_problems("model.decoder", model.decoder, target, keys)]
+
+
+def longest_problems(path: str, part: EncoderConfig | DecoderConfig, needed: int, keys: str) -> list[str]:
+    """`needed` positions follow from the `keys`."""
+    if not isinstance(part, ConvolutionalEncoderConfig | TransformerConfig):
+        return []
+    usual = type(part).model_fields["longest"].default
+    if part.positions == "learnt" and part.longest < needed:
+        return [
+            f"{path}.longest: a table of {part.longest} learnt positions, but sequences may be {needed} tokens "
+            f"long; set it to {needed}, or lower {keys}"
+        ]
+    if part.positions != "learnt" and part.longest != usual:
+        return [
+            f"{path}.longest: {part.longest} is the size of a learnt table, but the positions are "
+            f"{part.positions}; set it back to {usual}, or the positions to learnt"
+        ]
+    return []
 
 
 def _made(encoder: EncoderConfig) -> str:
     if not isinstance(encoder, RecurrentEncoderConfig):
         return encoder.kind
     return f"{encoder.size} x 2 directions" if encoder.bidirectional else "one direction"
-
-
-def _width(part: EncoderConfig | DecoderConfig) -> int:
-    """The size of a token's vector."""
-    return part.size if isinstance(part, TransformerEncoderConfig | TransformerDecoderConfig) else part.embedding
 
 
 def _divisor(size: int, heads: int) -> int:

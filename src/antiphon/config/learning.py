@@ -21,15 +21,15 @@ def freeze_problems(config: Config) -> list[str]:
     frozen = [part for part in parts if getattr(model, part).freeze]
     if not frozen:
         return []
-    shared = model.tie == "all"
+    shared = model.tie in ("tables", "all")
     if (isinstance(model, LanguageModelConfig) or len(frozen) == 2) or (shared and len(parts) == 1):
         keys = " and ".join(f"model.{part}.freeze" for part in frozen)
         return [f"{keys}: nothing is left to learn; set {'one of them' if len(frozen) == 2 else 'it'} to false"]
     if shared:
         other = "decoder" if frozen == ["encoder"] else "encoder"
         return [
-            f"model.{frozen[0]}.freeze: with tie: all its table of vectors is that of the {other}, which is to learn; "
-            "set model.tie to output or none, or freeze to false"
+            f"model.{frozen[0]}.freeze: with tie: {model.tie} its table of vectors is that of the {other}, which is "
+            "to learn; set model.tie to output or none, or freeze to false"
         ]
     return []
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from antiphon.config.section import Positive, Section, Share
+from antiphon.config.section import Positive, Section, Share, with_kinds
 
 __all__ = [
     "AttentionConfig",
@@ -24,10 +24,13 @@ __all__ = [
     "MultiHeadConfig",
     "NetworkConfig",
     "PlainConfig",
+    "RecurrentDecoderConfig",
     "RecurrentEncoderConfig",
     "StaticContextConfig",
+    "TransformerConfig",
     "TransformerDecoderConfig",
     "TransformerEncoderConfig",
+    "vector_size",
 ]
 
 Cell = Literal["lstm", "gru", "rnn", "rnn-relu"]
@@ -50,21 +53,27 @@ BENT = "relu | gelu"
 POSITIONS = "sinusoidal: sin and cos of the position | learnt: a table"
 LONGEST = "learnt positions only: rows of the table, the longest sequence with </s>"
 
+# Keys of every encoder, and of every encoder and decoder.
+Ngrams = Annotated[list[Positive], Field(description=NGRAMS)]
+Rows = Annotated[Positive, Field(description=ROWS)]
+FromRun = Annotated[str | None, Field(alias="from", description=FROM)]
+Freeze = Annotated[bool, Field(description=FROZEN)]
+
 
 class RecurrentEncoderConfig(Section):
     """A recurrent network that reads the source."""
 
     kind: Cell = Field("lstm", description=CELLS)
     embedding: Positive = Field(128, description=VECTOR)
-    ngrams: list[Positive] = Field([], description=NGRAMS)
-    ngram_rows: Positive = Field(32768, description=ROWS)
+    ngrams: Ngrams = Field([])
+    ngram_rows: Rows = 32768
     size: Positive = Field(256, description="size of a state, in each direction")
     layers: Positive = Field(1, description=STACKED)
     bidirectional: bool = Field(True, description="read in both directions and concatenate")
     residual: bool = Field(False, description="from the second layer on, add a layer's input to its output")
     dropout: Share = Field(0.2, description="share of values set to 0 in training, on embeddings and between layers")
-    from_run: str | None = Field(None, alias="from", description=FROM)
-    freeze: bool = Field(False, description=FROZEN)
+    from_run: FromRun = None
+    freeze: Freeze = False
 
 
 class ConvolutionalEncoderConfig(Section):
@@ -72,25 +81,23 @@ class ConvolutionalEncoderConfig(Section):
 
     kind: Literal["cnn"] = Field("cnn", description="cnn: stacked gated convolutions")
     embedding: Positive = Field(128, description=VECTOR)
-    ngrams: list[Positive] = Field([], description=NGRAMS)
-    ngram_rows: Positive = Field(32768, description=ROWS)
+    ngrams: Ngrams = Field([])
+    ngram_rows: Rows = 32768
     size: Positive = Field(256, description="size of a state")
     layers: Positive = Field(4, description=BLOCKS)
     kernel: Positive = Field(3, description="positions that one convolution sees; odd")
     positions: Positions = Field("sinusoidal", description=POSITIONS)
     longest: Positive = Field(512, description=LONGEST)
     dropout: Share = Field(0.2, description="share of values set to 0 in training, on embeddings and in each block")
-    from_run: str | None = Field(None, alias="from", description=FROM)
-    freeze: bool = Field(False, description=FROZEN)
+    from_run: FromRun = None
+    freeze: Freeze = False
 
 
-class TransformerEncoderConfig(Section):
-    """Blocks of self-attention and a feed-forward network."""
+class TransformerConfig(Section):
+    """Blocks of attention and a feed-forward network: the keys of both sides."""
 
-    kind: Literal["transformer"] = Field("transformer", description="transformer: self-attention")
+    kind: Literal["transformer"] = Field("transformer", description="transformer: attention")
     size: Positive = Field(256, description="size of a state and of a token's vector")
-    ngrams: list[Positive] = Field([], description=NGRAMS)
-    ngram_rows: Positive = Field(32768, description=ROWS)
     layers: Positive = Field(6, description=BLOCKS)
     heads: Positive = Field(8, description=HEADS)
     feedforward: Positive = Field(1024, description=INNER)
@@ -100,8 +107,16 @@ class TransformerEncoderConfig(Section):
     positions: Positions = Field("sinusoidal", description=POSITIONS)
     longest: Positive = Field(512, description=LONGEST)
     dropout: Share = Field(0.1, description="share of values set to 0 in training, on embeddings and in each block")
-    from_run: str | None = Field(None, alias="from", description=FROM)
-    freeze: bool = Field(False, description=FROZEN)
+
+
+class TransformerEncoderConfig(TransformerConfig):
+    """Blocks of self-attention and a feed-forward network."""
+
+    kind: Literal["transformer"] = Field("transformer", description="transformer: self-attention")
+    ngrams: Ngrams = Field([])
+    ngram_rows: Rows = 32768
+    from_run: FromRun = None
+    freeze: Freeze = False
 
 
 EncoderConfig = Annotated[
@@ -149,62 +164,48 @@ class MultiHeadConfig(Section):
 ContextConfig = Annotated[AttentionConfig | StaticContextConfig | MultiHeadConfig, Field(discriminator="kind")]
 
 
-class BahdanauConfig(Section):
+class RecurrentDecoderConfig(Section):
+    """The keys that recurrent decoders have in common."""
+
+    kind: str = Field(description="bahdanau | luong | plain")
+    cell: Cell = Field("lstm", description=CELLS)
+    embedding: Positive = Field(128, description=VECTOR)
+    size: Positive = Field(256, description="size of a state")
+    layers: Positive = Field(1, description=STACKED)
+    dropout: Share = Field(0.2, description=DROPPED)
+
+
+class BahdanauConfig(RecurrentDecoderConfig):
     """Look first with s_{i-1}, then step with the context."""
 
     kind: Literal["bahdanau"] = Field("bahdanau", description="bahdanau: look with s_(i-1), then step")
-    cell: Cell = Field("lstm", description=CELLS)
-    embedding: Positive = Field(128, description=VECTOR)
-    size: Positive = Field(256, description="size of a state")
-    layers: Positive = Field(1, description=STACKED)
-    dropout: Share = Field(0.2, description=DROPPED)
-    from_run: str | None = Field(None, alias="from", description=FROM)
-    freeze: bool = Field(False, description=FROZEN)
+    from_run: FromRun = None
+    freeze: Freeze = False
 
 
-class LuongConfig(Section):
+class LuongConfig(RecurrentDecoderConfig):
     """Step first, then look with s_i."""
 
     kind: Literal["luong"] = Field("luong", description="luong: step, then look with s_i")
-    cell: Cell = Field("lstm", description=CELLS)
-    embedding: Positive = Field(128, description=VECTOR)
-    size: Positive = Field(256, description="size of a state")
-    layers: Positive = Field(1, description=STACKED)
-    dropout: Share = Field(0.2, description=DROPPED)
     input_feeding: bool = Field(False, description="the last attended state enters the next step")
-    from_run: str | None = Field(None, alias="from", description=FROM)
-    freeze: bool = Field(False, description=FROZEN)
+    from_run: FromRun = None
+    freeze: Freeze = False
 
 
-class PlainConfig(Section):
+class PlainConfig(RecurrentDecoderConfig):
     """A recurrent network that is told one context, or none."""
 
     kind: Literal["plain"] = Field("plain", description="plain: a recurrent network without attention")
-    cell: Cell = Field("lstm", description=CELLS)
-    embedding: Positive = Field(128, description=VECTOR)
-    size: Positive = Field(256, description="size of a state")
-    layers: Positive = Field(1, description=STACKED)
-    dropout: Share = Field(0.2, description=DROPPED)
-    from_run: str | None = Field(None, alias="from", description=FROM)
-    freeze: bool = Field(False, description=FROZEN)
+    from_run: FromRun = None
+    freeze: Freeze = False
 
 
-class TransformerDecoderConfig(Section):
+class TransformerDecoderConfig(TransformerConfig):
     """Blocks of masked self-attention, attention to the source and a feed-forward network."""
 
     kind: Literal["transformer"] = Field("transformer", description="transformer: masked self-attention")
-    size: Positive = Field(256, description="size of a state and of a token's vector")
-    layers: Positive = Field(6, description=BLOCKS)
-    heads: Positive = Field(8, description=HEADS)
-    feedforward: Positive = Field(1024, description=INNER)
-    order: Literal["pre", "post"] = Field("pre", description=ORDER)
-    norm: Literal["layer", "batch"] = Field("layer", description=NORM)
-    activation: Literal["relu", "gelu"] = Field("relu", description=BENT)
-    positions: Positions = Field("sinusoidal", description=POSITIONS)
-    longest: Positive = Field(512, description=LONGEST)
-    dropout: Share = Field(0.1, description="share of values set to 0 in training, on embeddings and in each block")
-    from_run: str | None = Field(None, alias="from", description=FROM)
-    freeze: bool = Field(False, description=FROZEN)
+    from_run: FromRun = None
+    freeze: Freeze = False
 
 
 DecoderConfig = Annotated[
@@ -212,8 +213,14 @@ DecoderConfig = Annotated[
 ]
 NetworkConfig = Annotated[PlainConfig | TransformerDecoderConfig, Field(discriminator="kind")]
 
-TIED = "none | output: the output layer is the table of vectors"
+TIED = "none | output: the output layer is the target's table of vectors"
+TIED_TWO = f"{TIED} | tables: the source's table is the target's | all: both"
 USUAL_CONTEXT = {"plain": "last", "transformer": "multi-head"}  # for the others: attention
+
+
+def vector_size(part: EncoderConfig | DecoderConfig) -> int:
+    """The size of a token's vector: a Transformer's is that of its states."""
+    return part.size if isinstance(part, TransformerConfig) else part.embedding
 
 
 class EncoderDecoderConfig(Section):
@@ -227,30 +234,30 @@ class EncoderDecoderConfig(Section):
     decoder: DecoderConfig = Field(
         default_factory=BahdanauConfig, description="writes the target: bahdanau | luong | plain | transformer"
     )
-    tie: Literal["none", "output", "all"] = Field("none", description=f"{TIED} | all: the source's table as well")
+    tie: Literal["none", "output", "tables", "all"] = Field("none", description=TIED_TWO)
 
     @model_validator(mode="before")
     @classmethod
     def _usual_kinds(cls, data: Any) -> Any:  # noqa: ANN401 (whatever stood in the file)
-        """Parts without a kind are of the usual one; the usual context is the one that the decoder can use."""
+        """The usual context is the one that the decoder can use."""
         if not isinstance(data, dict):
             return data
-        decoder = _of_kind(data.get("decoder"), "bahdanau")
+        decoder = data.get("decoder")
         kind = decoder.get("kind") if isinstance(decoder, dict) else getattr(decoder, "kind", None)
-        parts = {
-            "encoder": _of_kind(data.get("encoder"), "lstm"),
-            "context": _of_kind(data.get("context") or {}, USUAL_CONTEXT.get(str(kind), "attention")),
-            "decoder": decoder,
-        }
-        return {**data, **{name: part for name, part in parts.items() if part is not None}}
+        context = USUAL_CONTEXT.get(str(kind), "attention")
+        return with_kinds({"context": {}, **data}, {"encoder": "lstm", "context": context, "decoder": "bahdanau"})
 
 
-def _of_kind(part: Any, kind: str) -> Any:  # noqa: ANN401 (whatever stood in the file)
-    """A section as it is written, with this kind if it names none."""
-    return {"kind": kind, **part} if isinstance(part, dict) else part
+class SingleNetwork(Section):
+    """A model that is a decoder and nothing else."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _usual_kinds(cls, data: Any) -> Any:  # noqa: ANN401 (whatever stood in the file)
+        return with_kinds(data, {"decoder": "plain"})
 
 
-class LanguageModelConfig(Section):
+class LanguageModelConfig(SingleNetwork):
     """A decoder alone: p(y) = Π p(y_t | y_<t)."""
 
     kind: Literal["language-model"] = Field(
@@ -260,12 +267,12 @@ class LanguageModelConfig(Section):
     tie: Literal["none", "output"] = Field("none", description=TIED)
 
 
-class ConcatenatedConfig(Section):
+class ConcatenatedConfig(SingleNetwork):
     """One network over "source <sep> target", with loss on the target."""
 
     kind: Literal["concatenated"] = Field("concatenated", description="encoder-decoder | language-model | concatenated")
     decoder: NetworkConfig = Field(default_factory=PlainConfig, description="reads and writes: plain | transformer")
-    tie: Literal["none", "output", "all"] = Field("none", description=f"{TIED} | all: the source's table as well")
+    tie: Literal["none", "output", "tables", "all"] = Field("none", description=TIED_TWO)
 
 
 ModelConfig = Annotated[EncoderDecoderConfig | LanguageModelConfig | ConcatenatedConfig, Field(discriminator="kind")]

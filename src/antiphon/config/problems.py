@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from antiphon.config.schema import Config
 from antiphon.config.yamltext import parse_value, write_value
 
-__all__ = ["fill_kinds", "nearest", "value_problems"]
+__all__ = ["nearest", "value_problems"]
 
 Node = dict[str, Any]
 Place = tuple[str | int, ...]
@@ -74,7 +74,7 @@ def value_problems(data: Any) -> list[str]:  # noqa: ANN401 (whatever stood in t
         return [f"the configuration: expected the sections {', '.join(schema()['properties'])}, got {shown(data)}"]
     data, problems = mend_kinds(copy.deepcopy(data))
     try:
-        Config.model_validate(data)
+        Config.model_validate(data, by_name=False)  # `from_run` is Python's word for `from`
     except ValidationError as error:
         found: dict[Place, tuple[Node, Node, str, Any]] = {}
         for item in error.errors(include_url=False):
@@ -143,10 +143,10 @@ def unknown_key(place: Place, parent: Node, data: Any) -> str:  # noqa: ANN401
     choices = expected(parent["properties"]["kind"]) if kind else ""
     who = f"'{dotted(place[:-1])}'" if place[:-1] else "a configuration"
     who = f"'{kind}'" if isinstance(kind, str) and kind in choices else who
-    return f"{who} has no such key; {suggestion(place, parent)}"
+    return f"{who} has no such key; {suggestion(place, parent, data)}"
 
 
-def suggestion(place: Place, parent: Node) -> str:
+def suggestion(place: Place, parent: Node, data: Any) -> str:  # noqa: ANN401
     """The key that was meant: here by its letters, elsewhere by its name, or the list of what there is."""
     key, keys = str(place[-1]), list(parent["properties"])
     others = [other for other in leaves(schema()) if other.rsplit(".", 1)[-1] == key]
@@ -156,11 +156,26 @@ def suggestion(place: Place, parent: Node) -> str:
     close = nearest(key, keys)
     if close and not others:
         return f"did you mean '{close}'?"
-    if others:
-        here = dotted(place[:-1])
-        same = [other for other in others if other.rpartition(".")[0] == here]
-        return f"it belongs to another kind of {here}" if same else f"did you mean '{others[0]}'?"
+    if kinds := kinds_with(place, data):
+        have, kind = "have" if len(kinds) > 1 else "has", dotted((*place[:-1], "kind"))
+        return f"only {listed(kinds, 'and')} {have} it: set {kind} to {listed(kinds, 'or')}, or leave it out"
+    if others and dotted(place) not in others:
+        return f"did you mean '{others[0]}'?"
     return f"its keys are {', '.join(keys)}"
+
+
+def listed(words: list[str], last: str) -> str:
+    """a, b and c"""
+    return f" {last} ".join([", ".join(words[:-1]), words[-1]]) if words[1:] else words[0]
+
+
+def kinds_with(place: Place, data: Any) -> list[str]:  # noqa: ANN401
+    """The kinds that a section could be of and that have the key."""
+    node = schema()
+    for part in place[:-1]:
+        node, data = chosen(node, data)["properties"][part], data[part]
+    with_key = [member for member in members(resolve(node)) if place[-1] in member.get("properties", {})]
+    return [kind for member in with_key for kind in kinds_of(member)]
 
 
 def leaves(node: Node, path: str = "") -> list[str]:
@@ -213,40 +228,32 @@ def shown(value: Any) -> str:  # noqa: ANN401
     return f"{text} (nothing)" if value is None else text
 
 
-def choices_of(parent: Node) -> dict[str, tuple[str, list[str]]]:
-    """Keys of a section that are a choice between kinds: key -> (name of the choosing key, the kinds, usual first)."""
-    found = {}
-    for key, child in parent.get("properties", {}).items():
-        if "discriminator" in child:
-            name = child["discriminator"]["propertyName"]
-            tags = [resolve(member)["properties"][name] for member in child["oneOf"]]
-            found[key] = (name, [kind for tag in tags for kind in tag.get("enum") or [tag["const"]]])
-    return found
+def kinds_of(section: Node) -> list[str]:
+    """The words for which a section stands."""
+    kind = section["properties"]["kind"]
+    return kind.get("enum") or [kind["const"]]
 
 
-def fill_kinds(data: Any, node: Node | None = None) -> Any:  # noqa: ANN401
-    """Write the default kind where a section chooses between kinds and none is given (in place)."""
-    node = chosen(node or schema(), data)
-    if isinstance(data, dict):
-        for key, (name, kinds) in choices_of(node).items():
-            if isinstance(data.get(key), dict):
-                data[key].setdefault(name, kinds[0])
-        for key, child in node.get("properties", {}).items():
-            fill_kinds(data.get(key), child)
-    return data
+def choices_of(parent: Node) -> dict[str, list[str]]:
+    """Keys of a section that are a choice between kinds, and these kinds."""
+    children = parent.get("properties", {}).items()
+    return {
+        key: [kind for member in members(child) for kind in kinds_of(member)]
+        for key, child in children
+        if "discriminator" in child
+    }
 
 
 def mend_kinds(data: Any, node: Node | None = None, place: Place = ()) -> tuple[Any, list[str]]:  # noqa: ANN401
     """Replace kinds that do not exist by the likeliest one, so that the rest of the section is looked at as well."""
     node, problems = chosen(node or schema(), data), []
-    for key, (name, kinds) in choices_of(node).items():
+    for key, kinds in choices_of(node).items():
         section = data.get(key) if isinstance(data, dict) else None
-        if isinstance(section, dict) and section.get(name) not in kinds:
-            kind = section.get(name)
+        if isinstance(section, dict) and (kind := section.get("kind", kinds[0])) not in kinds:
             close = nearest(kind, kinds) if isinstance(kind, str) else None
             hint = f"{shown(kind)}; did you mean '{close}'?" if close else shown(kind)
-            problems.append(f"{dotted((*place, key, name))}: expected one of {', '.join(kinds)}, got {hint}")
-            section[name] = close or kinds[0]
+            problems.append(f"{dotted((*place, key, 'kind'))}: expected one of {', '.join(kinds)}, got {hint}")
+            section["kind"] = close or kinds[0]
     for key, child in node.get("properties", {}).items():
         if isinstance(data, dict) and isinstance(data.get(key), dict):
             problems += mend_kinds(data[key], child, (*place, key))[1]
@@ -254,9 +261,13 @@ def mend_kinds(data: Any, node: Node | None = None, place: Place = ()) -> tuple[
 
 
 def chosen(node: Node, data: Any) -> Node:  # noqa: ANN401 (whatever stood in the file)
-    """The node itself; of a section that chooses between kinds, the node of the kind that stands in the data."""
+    """The node itself; of a section that chooses between kinds, the node of the kind that stands in the data.
+
+    Where none stands there it is the first, which is the usual one of all that have choices inside.
+    """
     node = resolve(node)
     if "discriminator" not in node or not isinstance(data, dict):
         return node
-    reference = node["discriminator"]["mapping"].get(data.get(node["discriminator"]["propertyName"]))
-    return resolve({"$ref": reference}) if reference else node
+    first, *_ = sections = members(node)
+    kind = data.get("kind", kinds_of(first)[0])
+    return next((section for section in sections if kind in kinds_of(section)), node)

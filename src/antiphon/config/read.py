@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from antiphon.config.checks import check_config
-from antiphon.config.problems import fill_kinds, nearest, value_problems
+from antiphon.config.problems import nearest, value_problems
 from antiphon.config.schema import Config
 from antiphon.config.yamltext import parse_override, parse_yaml
 from antiphon.errors import ConfigError
@@ -69,7 +69,7 @@ def read_values(name: str | Path, overrides: Sequence[str]) -> tuple[Any, list[s
         return None, problems or [empty]
     for override in overrides:
         problems += put(data, override)
-    return fill_kinds(data), problems
+    return data, problems
 
 
 def config_text(name: str | Path) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from antiphon.config.models import EncoderDecoderConfig, ModelConfig
-from antiphon.config.section import Natural, Positive, Section, Share
+from antiphon.config.section import Natural, Positive, Section, Share, with_kinds
 
 __all__ = [
     "Config",
@@ -169,9 +169,8 @@ class Config(Section):
 
         A language model has no source, and gives no answers; where nothing is said, its text is the first column.
         """
+        values = with_kinds(values, {"model": "encoder-decoder"})
         model = values.get("model") if isinstance(values, dict) else None
-        if isinstance(model, dict) and "kind" not in model:
-            return {**values, "model": {"kind": "encoder-decoder", **model}}
         kind = model.get("kind") if isinstance(model, dict) else getattr(model, "kind", None)
         if kind != "language-model":
             return values

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from antiphon.config.schema import Config, DataConfig, TextConfig
+from antiphon.config.schema import Config, DataConfig, TextConfig, TrainingConfig
 
 __all__ = ["OF_LOSS", "needs_answers", "text_problems"]
 
@@ -24,7 +24,8 @@ def text_problems(config: Config) -> list[str]:
     if isinstance(data.target.column, list):
         count = len(data.target.column)
         problems.append(f"data.target.column: one column is the text, got a list of {count}; give one number or name")
-    return [*problems, *window_problems(data, config.training.batch_tokens), *metric_problems(config)]
+    problems += window_problems(data, config.training.batch_tokens)
+    return [*problems, *metric_problems(config), *decoded_problems(config.training)]
 
 
 def source_problems(config: Config) -> list[str]:
@@ -60,6 +61,17 @@ def window_problems(data: DataConfig, batch_tokens: int) -> list[str]:
             f"set training.batch_tokens to {data.window} or more, or lower data.window"
         )
     return problems
+
+
+def decoded_problems(training: TrainingConfig) -> list[str]:
+    """Nothing is decoded to measure a language model."""
+    decoded, usual = training.dev_examples, TrainingConfig.model_fields["dev_examples"].default
+    if decoded == usual:
+        return []
+    return [
+        f"training.dev_examples: {decoded} is how many dev examples are decoded, but a language model is measured by "
+        f"its loss, on all of dev; set it back to {usual}"
+    ]
 
 
 def metric_problems(config: Config) -> list[str]:

@@ -172,7 +172,7 @@ class TransformerDecoder(Reader[TransformerState]):
         `own` then share one softmax.
         """
         real = tokens != PAD
-        states, own, cross = self.positions(self.embedding(tokens), state.position), [], []
+        states, own, cross = self.positions(self.embedding(tokens), state.position, real), [], []
         for block, before in zip(self._blocks(), self._before(tokens.size(1), state), strict=True):
             inner, outer = block.weights(states, real, before)
             if state.read is not None:
@@ -184,7 +184,7 @@ class TransformerDecoder(Reader[TransformerState]):
 
     def _run(self, vectors: Tensor, real: Tensor, state: TransformerState) -> tuple[Tensor, tuple[Heads, ...]]:
         """Token vectors [R, T, H] through all blocks: their states, and the keys and values to go on from."""
-        states, layers = self.dropout(self.positions(vectors, state.position)), []
+        states, layers = self.dropout(self.positions(vectors, state.position, real)), []
         for block, before in zip(self._blocks(), self._before(vectors.size(1), state), strict=True):
             states, own = block(states, real, before)
             layers.append(own)

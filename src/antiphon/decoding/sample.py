@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -44,6 +45,8 @@ class Sampling:
             found.append(
                 f"temperature: must be above 0, not {self.temperature:g}; for the most probable token do not sample"
             )
+        elif math.isinf(self.temperature):
+            found.append("temperature: must be a finite number, not inf; give a large one, such as 1000")
         if self.top_k is not None and self.top_k < 1:
             found.append(f"top_k: must be at least 1, not {self.top_k}")
         if self.top_p is not None and not 0 < self.top_p <= 1:
@@ -101,7 +104,8 @@ def sample_search(
 def draw(scores: Tensor, uniform: Tensor, sampling: Sampling) -> Tensor:
     """Log probabilities [B, V] and a number from 0 to 1 for each row [B] → tokens [B]."""
     values, tokens = _candidates(scores, sampling)
-    p = torch.softmax(values.double() / sampling.temperature, dim=1).nan_to_num(0.0)  # [B, C]
+    below_best = values.double() - values.amax(1, keepdim=True)  # 0 stays 0, however small the temperature is
+    p = torch.softmax(below_best / sampling.temperature, dim=1).nan_to_num(0.0)  # [B, C]
     if sampling.top_p is not None:
         before = p.cumsum(1) - p
         p = p.masked_fill(before >= sampling.top_p, 0.0)

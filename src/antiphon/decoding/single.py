@@ -66,15 +66,12 @@ def _chosen(
     log_probs: Tensor, choose: Choose, constraints: Constraints, live: Tensor, position: int
 ) -> tuple[Tensor, Tensor]:
     """The token of each row [B] and its log probability [B]."""
-    scores = log_probs.clone()  # the step may still own its tensor
+    # A token whose probability is not a number is impossible. This comes first, and makes a copy, because the step may
+    # still own its tensor: a second choice would draw again for every sentence.
+    scores = log_probs.masked_fill(log_probs.isnan(), IMPOSSIBLE)
     constraints.apply(scores.unsqueeze(1), live, position)
     tokens = choose(scores, live)
-    values = scores.gather(1, tokens.unsqueeze(1)).squeeze(1)
-    if bool(values.isnan().any()):  # a token whose probability is not a number is impossible
-        scores = scores.masked_fill(scores.isnan(), IMPOSSIBLE)
-        tokens = choose(scores, live)
-        values = scores.gather(1, tokens.unsqueeze(1)).squeeze(1)
-    return values, tokens
+    return scores.gather(1, tokens.unsqueeze(1)).squeeze(1), tokens
 
 
 def _collect(

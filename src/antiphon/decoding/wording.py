@@ -82,13 +82,16 @@ class Wording(ABC):
 
     def scored(self, question: Question, target: str, ids: list[int], log_probs: list[float]) -> Scored:
         """A given target and its log probabilities."""
+        flags = [*question.flags, *unknown_flag(self.side, self.target.unknown(target))]
+        if self.room is not None and len(ids) > self.room:
+            flags.append(f"windows: the {self.side} has {len(ids)} tokens, {self.room} were read at a time")
         return Scored(
             source=question.text,
             target=target,
             log_prob=sum(log_probs),
             tokens=self.target.symbols(ids),
             log_probs=log_probs,
-            flags=[*question.flags, *unknown_flag(self.side, self.target.unknown(target))],
+            flags=flags,
         )
 
 

@@ -16,20 +16,33 @@ __all__ = ["LearntPositions", "Positions", "SinusoidalPositions"]
 class Positions(nn.Module, ABC):
     """x_t √d + p_t: vectors of about length 1 become about as long as what is added to them."""
 
+    longest: int | None = None  # positions in all; None: there is no end
+
     def __init__(self, *, size: int) -> None:
         super().__init__()
         self.size = size
 
-    def forward(self, tokens: Tensor, offset: int | Tensor = 0) -> Tensor:
-        """Vectors [R, T, d] whose first stands at position `offset`, one for all rows or one for each [R]."""
+    def forward(self, tokens: Tensor, offset: int | Tensor = 0, real: Tensor | None = None) -> Tensor:
+        """Vectors [R, T, d] whose first stands at position `offset`, one for all rows or one for each [R].
+
+        Where rows begin at unequal positions, padding may stand further back than all that is `real` [R, T] (None:
+        all is), and beyond the end of a table.
+        """
         steps = torch.arange(tokens.size(1), device=tokens.device)
-        places = steps + (offset.unsqueeze(1) if isinstance(offset, Tensor) else offset)  # [T] or [R, T]
-        end = int(places[..., -1].max()) + 1 if isinstance(offset, Tensor) else offset + tokens.size(1)
+        if not isinstance(offset, Tensor):
+            places, end = steps + offset, offset + tokens.size(1)  # [T]
+        else:
+            places = steps + offset.unsqueeze(1)  # [R, T]
+            if real is not None and self.longest is not None:
+                end = int(places.masked_fill(~real, 0).max()) + 1
+                places = places.clamp(max=self.longest - 1)
+            else:
+                end = int(places.max()) + 1
         return torch.add(self.at(places, end, tokens), tokens, alpha=self.size**0.5)
 
     @abstractmethod
     def at(self, places: Tensor, end: int, like: Tensor) -> Tensor:
-        """The vectors of these positions, all below `end`, of the type of `like`."""
+        """The vectors of these positions, of the type of `like`; `end` is what the last real one is below."""
 
 
 class SinusoidalPositions(Positions):
@@ -47,16 +60,18 @@ class SinusoidalPositions(Positions):
 
     def at(self, places: Tensor, end: int, like: Tensor) -> Tensor:
         known = self.known  # of this call, whatever another thread puts there
-        if known.size(0) < end or known.dtype != like.dtype or known.device != like.device:
-            self.known = known = self.table(max(end, 2 * known.size(0))).to(like)
+        short = known.size(0) < end
+        if short or known.dtype != like.dtype or known.device != like.device:
+            with torch.inference_mode(False):  # made while searching, it is used in training too
+                table = self.table(max(end, 2 * known.size(0)) if short else end)
+                self.known = known = table.to(dtype=like.dtype, device=like.device)
         return known[places]
 
     def table(self, length: int) -> Tensor:
         """The first positions [length, d]."""
-        with torch.inference_mode(False):  # made while searching, it is used in training too
-            pairs = torch.arange(0, self.size, 2, dtype=torch.float64)  # 2i
-            angles = torch.arange(length, dtype=torch.float64).unsqueeze(1) / 10000 ** (pairs / self.size)
-            return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
+        pairs = torch.arange(0, self.size, 2, dtype=torch.float64)  # 2i
+        angles = torch.arange(length, dtype=torch.float64).unsqueeze(1) / 10000 ** (pairs / self.size)
+        return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
 
 
 class LearntPositions(Positions):
@@ -64,6 +79,7 @@ class LearntPositions(Positions):
 
     def __init__(self, *, longest: int, size: int) -> None:
         super().__init__(size=size)
+        self.longest = longest
         # As large as x √d: with smaller ones a network is slow to tell places apart.
         self.table = nn.Embedding(longest, size)
         nn.init.normal_(self.table.weight)

@@ -101,7 +101,8 @@ class RecurrentEncoder(Encoder):
         self.size = size * directions
 
     def forward(self, source: Sequence) -> Memory:
-        values, lengths, finals = source.values, source.lengths, []
+        values, lengths = source.values, source.lengths
+        finals: list[Tensor] = []
         for number, layer in enumerate(self.layers):
             states, final = layer(self.dropout(values) if number > 0 else values, lengths)  # [B, S, H], [B, H]
             added = self.residual and number > 0

@@ -44,10 +44,12 @@ def evaluate_examples(
     samples: int = SAMPLES,
 ) -> Evaluation:
     """Decodes every source once, if a metric needs it, and compares with the best reference; 0 samples: no interval."""
+    compared = [name for name in metrics if name not in OF_LOSS]
+    if beam is not None and not compared:
+        raise UserError(f"beam: {beam}, but nothing is decoded for {', '.join(metrics) or 'no metric'}; leave it out")
     if generator.config.data.source is None:
         return _evaluate_texts(generator, examples, metrics, batch_size, dropped or {}, samples)
     began = time.perf_counter()
-    compared = [name for name in metrics if name not in OF_LOSS]
     sources = [example.source for example in examples] if compared else []
     answers = generator.generate(sources, beam=beam, batch_size=batch_size, weights=False)
     outputs = [answer.text for answer in answers]

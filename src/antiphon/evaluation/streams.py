@@ -10,12 +10,14 @@ import numpy.typing as npt
 import torch
 
 from antiphon.decoding.generator import Generator
+from antiphon.decoding.scorer import Scorer, said
 from antiphon.sequence import State
 from antiphon.sources.batches import source_batch
 
 __all__ = ["stream_nats"]
 
 Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 PARTS = 16  # side by side; one after the other would take many times as long
 SHORTEST = 8  # windows of a part, at least
 
@@ -33,9 +35,9 @@ class Parts:
     warm: int
 
     @classmethod
-    def of(cls, tokens: int, *, window: int, carries: bool) -> Parts:
+    def of(cls, tokens: int, *, window: int) -> Parts:
         count = max(1, min(PARTS, tokens // (SHORTEST * window)))
-        warm = window if carries and count > 1 else 0
+        warm = window if count > 1 else 0
         return cls(tokens, count, length=-(-(tokens - warm) // (count * window)) * window, warm=warm)
 
     def window(self, first: int, last: int) -> tuple[Ints, npt.NDArray[np.bool_]]:
@@ -45,28 +47,33 @@ class Parts:
         return places, (places < self.tokens) & ((parts == 0) | (columns >= self.warm))
 
 
-@torch.inference_mode()
-def stream_nats(generator: Generator, ids: Ints) -> npt.NDArray[np.float64]:
+def stream_nats(generator: Generator, ids: Ints) -> Floats:
     """[n]: -log p of each token, once; the batch size makes no difference.
 
     A recurrent network carries its state from window to window; a Transformer sees each window on its own.
     """
+    if generator.wording.room is None:
+        return _carried_nats(generator, ids)
+    scorer = Scorer(generator.model, generator.wording, generator.check)
+    [log_probs] = scorer.log_probs([[]], [ids.tolist()], PARTS)
+    return -np.array(log_probs)
+
+
+@torch.inference_mode()
+def _carried_nats(generator: Generator, ids: Ints) -> Floats:
     window = generator.config.data.window or len(ids)
-    carries = generator.config.model.decoder.kind == "plain"
-    parts = Parts.of(len(ids), window=window, carries=carries)
+    parts = Parts.of(len(ids), window=window)
     inputs, outputs = (np.pad(side, (0, parts.count * parts.length)) for side in (_before(generator, ids), ids))
     nats = np.zeros(len(inputs))
-    state: State | None = None
+    state: State = generator.model.start(source_batch([[]] * parts.count))
     for first in range(0, parts.length + parts.warm, window):
         if generator.check is not None:
             generator.check()
         places, counted = parts.window(first, first + window)
-        if state is None or not carries:
-            state = generator.model.start(source_batch([[]] * parts.count))
         step = generator.model.step(torch.from_numpy(inputs[places]), state)
         state = step.state
-        said = step.logits.gather(2, torch.from_numpy(outputs[places]).unsqueeze(2)).squeeze(2)
-        nats[places[counted]] = (step.logits.logsumexp(dim=-1) - said).double().numpy()[counted]
+        log_probs = said(step.logits, torch.from_numpy(outputs[places]))
+        nats[places[counted]] = -log_probs.double().numpy()[counted]
     return nats[: len(ids)]
 
 

@@ -20,7 +20,7 @@ from antiphon.sequence import Sequence
 from antiphon.sources.batches import Batch, collate, padding_share, plan, source_batch
 from antiphon.sources.noise import Noise
 from antiphon.sources.ragged import Corpus
-from antiphon.sources.vocabulary import PAD
+from antiphon.sources.vocabulary import EOS, PAD, SOS, UNK
 
 __all__ = ["Batches", "PairBatches", "StreamBatches"]
 
@@ -31,6 +31,11 @@ class Batches(ABC):
     """The plan is a pure function of the data, the budget, the seed and the epoch."""
 
     carries: bool = False  # the state after a batch is the one before the next
+
+    @property
+    def forbidden(self) -> tuple[int, ...]:
+        """What no text has inside, so a model does not say it there: an answer does not go on after </s>."""
+        return (PAD, SOS, EOS, UNK)
 
     @abstractmethod
     def plan(self, epoch: int) -> list[Ints]:
@@ -98,6 +103,11 @@ class StreamBatches(Batches):
         """As many parallel streams as windows fit into the budget, but none shorter than a window."""
         streams = max(1, min(budget // window, len(ids) // window))
         return cls(ids, window, streams, start, seed, carries)
+
+    @property
+    def forbidden(self) -> tuple[int, ...]:
+        """Line ends are tokens; for words and sub-words </s> is one."""
+        return tuple({PAD, SOS, EOS, UNK} - {self.start})
 
     @cached_property
     def bounds(self) -> Ints:

@@ -67,6 +67,8 @@ class Evaluator:
         figures = {"dev_loss": likelihood_value(found, "loss"), **figures}
         if self.config.data.source is None:
             return figures, self._continuations()
+        if not self.compared:
+            return figures, self._samples([])
         decoded = evaluate_examples(self.generator, self.decoded, metrics=self.compared, beam=1, samples=0)
         return {**figures, **{name: one.value for name, one in decoded.values.items()}}, self._samples(decoded.outputs)
 

@@ -31,7 +31,7 @@ LISTED = 5
 # By what enters a step beside the word: the decoders of which that is true.
 BESIDE = {
     "": "luong without input_feeding, or plain with model.context.feed: start",
-    "the context": "bahdanau, or plain with model.context.feed: every-step",
+    "the context": "bahdanau, or plain with model.context.feed: every-step or both",
     "the last attended state": "luong with input_feeding",
 }
 
@@ -48,15 +48,15 @@ def misfits(name: Name, here: ModelConfig, there: ModelConfig, run: str) -> list
         return [f"model.{name}.from: {run} has a network of kind {_network(other)}; {_to_be(name, mine, other)}"]
     problems = []
     for key in ALIKE:
-        left, right = getattr(mine, key, None), getattr(other, key, None)
-        if left is not None and right is not None and left != right:
+        left, right = getattr(mine, key, False), getattr(other, key, False)  # a decoder never has residuals
+        if left != right:
             value = write_value(right)
             problems.append(f"model.{name}.{key}: {write_value(left)}, but {run} has {value}; set it to {value}")
     left, right = _beside(here), _beside(there)
     if name == "decoder" and left != right:
         problems.append(
             f"model.decoder.from: a step in {run} takes in the word{right and f' and {right}'}, here the "
-            f"word{left and f' and {left}'}; choose a decoder of that kind: {BESIDE[right]}"
+            f"word{left and f' and {left}'}; {_fed_so(here, right)}"
         )
     return problems
 
@@ -126,6 +126,13 @@ def _to_be(name: Name, mine: EncoderConfig | DecoderConfig, other: EncoderConfig
     if mine.kind == "transformer":
         return f"set model.decoder.kind (it is transformer) to a recurrent one with cell {kind}"
     return f"set model.decoder.cell to {kind} (it is {_network(mine)})"
+
+
+def _fed_so(model: ModelConfig, beside: str) -> str:
+    """Which decoders take this in beside the word; a model without an encoder has none of them."""
+    if beside and not isinstance(model, EncoderDecoderConfig):
+        return f"model.kind: {model.kind} has no such step, so this run cannot be used: give another run, or null"
+    return f"choose a decoder of that kind: {BESIDE[beside]}"
 
 
 def _beside(model: ModelConfig) -> str:

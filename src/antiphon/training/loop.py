@@ -177,7 +177,14 @@ class Loop:
         total = 0.0
         for batch_rows in rows:
             batch = self.batches.collate(batch_rows, self.progress.epoch)
-            taught = teach(self.model, batch, self.config, share=share, state=self.carried)
+            taught = teach(
+                self.model,
+                batch,
+                self.config,
+                share=share,
+                forbidden=self.batches.forbidden,
+                state=self.carried,
+            )
             taught.loss.backward(scale=1.0 / count)
             total += float(taught.loss.plain)
             if self.batches.carries:

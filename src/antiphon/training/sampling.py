@@ -20,10 +20,14 @@ from antiphon.model import SequenceModel
 from antiphon.sequence import State
 from antiphon.sources.vocabulary import PAD, SPECIALS
 
-__all__ = ["own_words", "sampling_share"]
+__all__ = ["UNSAID", "own_words", "sampling_share"]
 
 FALL = 0.01  # exponential: the part of the way that would be left at its end
 STEEP = 10.0  # inverse sigmoid: from σ(-5) to σ(5)
+
+UNSAID = tuple(range(len(SPECIALS)))
+"""No special stands inside an answer, which does not go on after </s>. In a stream </s> may be a line end: there what
+is forbidden is what `Wording` forbids."""
 
 # x is the part of the way gone, from 0 to 1; each is 0 at 0 and 1 at 1.
 SHAPES: dict[str, Callable[[float], float]] = {
@@ -45,31 +49,32 @@ def _sigmoid(x: float) -> float:
     return 1.0 / (1.0 + math.exp(-STEEP * (x - 0.5)))
 
 
-def own_words(model: SequenceModel, state: State, inputs: Tensor, share: float) -> Step[Any]:
+def own_words(
+    model: SequenceModel, state: State, inputs: Tensor, share: float, forbidden: tuple[int, ...] = UNSAID
+) -> Step[Any]:
     """Step by step from a state: each input after the first is, with probability `share`, drawn from the model.
 
-    Otherwise it is the right one, of inputs [B, T]. The draw itself has no gradient; the logits have.
+    Otherwise it is the right one, of inputs [B, T]. The draw itself has no gradient; the logits have. What is
+    `forbidden` is never drawn.
     """
     steps: list[Step[Any]] = []
     tokens = inputs[:, :1]
     for position in range(inputs.size(1)):
         steps.append(model.step(tokens, steps[-1].state if steps else state))
         if position + 1 < inputs.size(1):
-            tokens = _next(steps[-1].logits[:, -1], inputs[:, position + 1], share).unsqueeze(1)
+            tokens = _next(steps[-1].logits[:, -1], inputs[:, position + 1], share, forbidden).unsqueeze(1)
     return _joined(steps)
 
 
 @torch.no_grad()
-def _next(logits: Tensor, right: Tensor, share: float) -> Tensor:
-    """Own words [B], drawn from logits [B, V], or the right ones. Padding stays padding.
-
-    No special is drawn: an answer does not go on after </s>, and has none of the others in it.
-    """
-    words = logits[:, len(SPECIALS) :]
-    noise = -torch.empty_like(words).exponential_().log()  # Gumbel: argmax(logit + noise) is a draw from the softmax
-    own = (words + noise).argmax(dim=-1) + len(SPECIALS)
-    chosen = (torch.rand(right.shape) < share) & (right != PAD)
-    return torch.where(chosen, own, right)
+def _next(logits: Tensor, right: Tensor, share: float, forbidden: tuple[int, ...]) -> Tensor:
+    """Own words [B], drawn from logits [B, V], or the right ones: padding, and where all words are forbidden."""
+    noise = -torch.empty_like(logits).exponential_().log()  # Gumbel: argmax(logit + noise) is a draw from the softmax
+    scores = logits + noise
+    scores[:, list(forbidden)] = -torch.inf
+    best = scores.max(dim=-1)
+    chosen = (torch.rand(right.shape) < share) & (right != PAD) & (best.values != -torch.inf)
+    return torch.where(chosen, best.indices, right)
 
 
 def _joined(steps: list[Step[Any]]) -> Step[Any]:

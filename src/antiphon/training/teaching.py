@@ -11,7 +11,7 @@ from antiphon.sequence import State
 from antiphon.sources.batches import Batch
 from antiphon.training.loss import Loss, cross_entropy
 from antiphon.training.reinforce import alignment_of, reinforce
-from antiphon.training.sampling import own_words
+from antiphon.training.sampling import UNSAID, own_words
 
 __all__ = ["Taught", "teach"]
 
@@ -25,14 +25,20 @@ class Taught:
 
 
 def teach(
-    model: SequenceModel, batch: Batch, config: TrainingConfig, *, share: float = 0.0, state: State | None = None
+    model: SequenceModel,
+    batch: Batch,
+    config: TrainingConfig,
+    *,
+    share: float = 0.0,
+    forbidden: tuple[int, ...] = UNSAID,
+    state: State | None = None,
 ) -> Taught:
     """Teacher forcing: the decoder is given the right word at every step; its own instead in this share of them.
 
-    It goes on from `state` where there is one, else it begins with the source.
+    What is `forbidden` is never one of its own. It goes on from `state` where there is one, else from the source.
     """
     state = model.start(batch.source) if state is None else state
-    step = own_words(model, state, batch.inputs, share) if share > 0.0 else model.step(batch.inputs, state)
+    step = own_words(model, state, batch.inputs, share, forbidden) if share > 0.0 else model.step(batch.inputs, state)
     loss = cross_entropy(step.logits, batch.outputs, config.label_smoothing)
     if step.drawn is None:
         return Taught(loss, step.state)
