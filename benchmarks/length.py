@@ -29,7 +29,7 @@ CONTEXTS: dict[str, dict[str, object]] = {
 }
 ENCODER = {"kind": "lstm", "embedding": 64, "size": 128, "dropout": 0.0}
 TRAINING = {
-    "epochs": 12,
+    "epochs": 8,
     "batch_tokens": 2048,
     "learning_rate": 2e-3,
     "schedule": "cosine",
