@@ -19,8 +19,8 @@ from antiphon.pictures.map import SentenceMap, draw_map, make_map
 from antiphon.pictures.positions import draw_positions, position_tables
 from antiphon.pictures.sentences import Pool
 from antiphon.pictures.views import Kind, answer_and_look, draw_view, view_of
+from antiphon.sources.columns import is_table
 from antiphon.sources.pairs import Dropped, Example, file_paths, group, read_pairs
-from antiphon.sources.records import is_plain_text
 from antiphon.training.check import CheckReport, check_run, nothing_usable
 from antiphon.training.display import Display, SilentDisplay
 from antiphon.training.train import train_run
@@ -133,17 +133,18 @@ def positions(generator: Generator, out: str | Path) -> dict[str, NDArray[Any]]:
 
 
 def read_sentences(generator: Generator, file: str) -> tuple[list[str], Dropped]:
-    """The sentences of a file: its lines, or the source column of a .tsv, .csv or .jsonl; each once."""
+    """The sentences of a file, each once: its lines, or, if it is a table, the column of the source or the text.
+
+    A table is a .tsv, .csv or .jsonl, and to a model of pairs any file whose lines have tabs, as in training.
+    """
     [(_, path)] = file_paths(file)
     data, dropped = generator.config.data, Dropped()
-    side = data.source or data.target
-    plain = is_plain_text(path)
-    if plain or data.source is None:
-        column = side.model_copy(update={"column": 0}) if plain else side
-        changes = {"source": None, "target": column, "window": None, "header": False if plain else data.header}
-    else:
-        changes = {"target": side}  # the targets need not be there
-    pairs = read_pairs(file, data.model_copy(update=changes), dropped)
+    side, table = data.source or data.target, is_table(path, data)
+    if not table:
+        line = side.model_copy(update={"column": 0})
+        data = data.model_copy(update={"source": None, "target": line, "window": None, "header": False})
+    read = data.model_copy(update={"target": side, "window": None}) if table else data  # the targets need not be there
+    pairs = read_pairs(file, read, dropped, table=table)
     sentences = list(dict.fromkeys(pair.source or pair.target for pair in pairs))
     if not sentences:
         raise nothing_usable(file, data, dropped)

@@ -88,7 +88,7 @@ def test_check_says_why_no_line_can_be_used(antiphon, tiny: Path) -> None:  # no
     Path("empty.tsv").write_text("a\t\n\tb\nc\t\n")
     ended = antiphon("check", str(tiny), "data.train=empty.tsv")
     assert ended.code == 2
-    assert "empty.tsv: not one line can be used (2 empty target, 1 empty source); check data.source" in ended.err
+    assert "empty.tsv: not one line can be used (2 x empty target, 1 x empty source); check data.source" in ended.err
     assert "{" not in ended.err
 
 

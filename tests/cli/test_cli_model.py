@@ -213,7 +213,7 @@ def test_evaluate_says_why_no_line_can_be_used(antiphon, model: str, tmp_path: P
         ended = antiphon(command, model, *names)
         assert ended.code == 2
         assert f"antiphon: {names[0]} and {names[1]}: not one line can be used (" in ended.err
-        assert "1 empty source" in ended.err
+        assert "1 x empty source" in ended.err
         assert "{" not in ended.err
 
 

@@ -106,3 +106,4 @@ def test_everything_in_build_has_a_row() -> None:
         *(f"model.tie={way}" for way in get_args(EncoderDecoderConfig.model_fields["tie"].annotation) if way != "none"),
     }
     assert wanted - settings == set()
+    assert any(setting.startswith("model.encoder.ngrams=") for setting in settings), "beyond the lectures, but there"

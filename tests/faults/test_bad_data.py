@@ -71,8 +71,8 @@ def problem(data: DataConfig) -> str:
                 "set data.target.column to one of them, or put tabs between the columns"
             ],
         ),
-        (b"\n\n\n", ["train.tsv: nothing to learn from (3 empty line)"]),
-        (b"a\t\n\tb\n", ["nothing to learn from", "1 empty target", "1 empty source"]),
+        (b"\n\n\n", ["train.tsv: nothing to learn from (3 x empty line)"]),
+        (b"a\t\n\tb\n", ["nothing to learn from", "1 x empty target", "1 x empty source"]),
         (b"same\ta\nsame\tb\n", ["train.tsv: one source only", "set data.dev"]),
     ],
 )
@@ -190,14 +190,14 @@ def test_all_too_long(folder: Path) -> None:
 def test_dev_without_examples(folder: Path) -> None:
     (folder / "train.tsv").write_bytes(GOOD)
     (folder / "dev.tsv").write_bytes(b"a\t\n")
-    assert "dev.tsv: no usable dev examples (1 empty target); check" in problem(config(dev="dev.tsv"))
+    assert "dev.tsv: no usable dev examples (1 x empty target); check" in problem(config(dev="dev.tsv"))
 
 
 def test_dev_all_too_long(folder: Path) -> None:
     (folder / "train.tsv").write_bytes(GOOD + b"\n")
     (folder / "dev.tsv").write_bytes(b"a\t" + b"b " * 1000 + b"\n")
     said = problem(config(dev="dev.tsv"))
-    assert "dev.tsv: no usable dev examples (1 target longer than 200 tokens); check" in said
+    assert "dev.tsv: no usable dev examples (1 x target longer than 200 tokens); check" in said
 
 
 def test_held_out_all_too_long(folder: Path) -> None:
@@ -207,7 +207,7 @@ def test_held_out_all_too_long(folder: Path) -> None:
     train.write_text("".join(f"{source}\t{'x ' * (500 if source == held.source else 1)}\n" for source in "ab"))
     with pytest.raises(DataError) as caught:
         prepare(config(), quiet)
-    fact = "train.tsv: no usable dev examples were held out (1 target longer than 200 tokens)"
+    fact = "train.tsv: no usable dev examples were held out (1 x target longer than 200 tokens)"
     assert str(caught.value) == f"{fact}; set data.dev, or raise data.hold_out or max_length"
 
 

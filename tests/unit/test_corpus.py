@@ -129,9 +129,9 @@ def test_vocabulary_is_learnt_from_the_training_side_only(folder: Path) -> None:
     assert facts["warnings"] == [
         "dev.tsv: 1 of 2 dev sources are also in train, so dev results look too good; take them out of train.tsv, or "
         "set data.dev to null to hold other examples out",
-        "dev.tsv: 1 symbols of the dev sources are not in the vocabulary (1 times): 'ß'; check that dev is spelt like "
+        "dev.tsv: 1 symbol of the dev sources is not in the vocabulary (1 time): 'ß'; check that dev is spelt like "
         "train, or add training examples with them",
-        "dev.tsv: 1 symbols of the dev targets are not in the vocabulary (1 times): 'z'; check that dev is spelt like "
+        "dev.tsv: 1 symbol of the dev targets is not in the vocabulary (1 time): 'z'; check that dev is spelt like "
         "train, or add training examples with them",
     ]
 
@@ -157,8 +157,8 @@ def test_too_long_is_dropped_counted_and_listed(folder: Path) -> None:
     assert dropped["reasons"] == {"source longer than 4 tokens": 1, "target longer than 2 tokens": 1}
     assert [place["line"] for place in dropped["places"]] == [2, 3]
     assert prepared.facts["warnings"][0] == (
-        "2 examples left out: 1 source longer than 4 tokens (train.tsv, line 2), "
-        "1 target longer than 2 tokens (train.tsv, line 3)"
+        "2 examples left out: 1 x source longer than 4 tokens (train.tsv, line 2), "
+        "1 x target longer than 2 tokens (train.tsv, line 3)"
     )
 
 
@@ -177,8 +177,8 @@ def test_dev_has_the_same_limits(folder: Path) -> None:
     }
     assert facts["files"][1]["pairs"] == facts["dev"]["references"] == 1
     assert facts["warnings"] == [
-        "3 examples left out: 2 target longer than 2 tokens (first: dev.tsv, line 2), 1 source longer than 4 tokens "
-        "(dev.tsv, line 1); data.json of the run has the rest by reason"
+        "3 examples left out: 2 x target longer than 2 tokens (first: dev.tsv, line 2), 1 x source longer than 4 "
+        "tokens (dev.tsv, line 1); data.json of the run has the rest by reason"
     ]
 
 
@@ -210,8 +210,8 @@ def test_the_warning_names_three_reasons_and_the_rest(folder: Path) -> None:
     write_pairs(folder / "dev.tsv", [("b", "b")])
     facts = prepare(config(source=TextConfig(tokens="words")), quiet).facts
     assert facts["warnings"][0] == (
-        "7 examples left out: 3 empty line (first: train.tsv, line 11), 2 empty target (first: train.tsv, line 14), "
-        "1 empty source (train.tsv, line 16), 1 for other reasons; data.json of the run has the rest by reason"
+        "7 examples left out: 3 x empty line (first: train.tsv, line 11), 2 x empty target (first: train.tsv, line 14), "
+        "1 x empty source (train.tsv, line 16), 1 for other reasons; data.json of the run has the rest by reason"
     )
 
 

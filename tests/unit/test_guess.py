@@ -211,7 +211,7 @@ def test_names_are_learnt_line_by_line() -> None:
     assert guess.reasons[0] == (
         "plain text in one column: a language model; for pairs put source TAB target on each line"
     )
-    assert any("of the texts are held out" in reason for reason in guess.reasons)
+    assert any("so 10% of the texts (at most 2,000) are held out" in reason for reason in guess.reasons)
 
 
 def test_running_text_is_a_stream_of_characters_or_if_long_of_sub_words() -> None:
@@ -228,6 +228,24 @@ def test_running_text_is_a_stream_of_characters_or_if_long_of_sub_words() -> Non
 def test_what_looks_like_columns_is_no_plain_text() -> None:
     Path("pairs.txt").write_text("".join(f"{spelling(n)}\t{sentence(n)}\n" for n in range(50)))
     assert guessed("pairs.txt").config.model.kind == "encoder-decoder"
-    Path("table.txt").write_text("a,b\nc,d\n")
-    with pytest.raises(DataError, match=r"rename it to \.csv"):
+    Path("table.txt").write_text("a,b\n" * 20)
+    with pytest.raises(DataError) as caught:
         guess_config(["table.txt"])
+    assert str(caught.value) == (
+        "table.txt: no tabs in its first lines, but ',' in every line; rename it to .csv; or, if it is plain text for "
+        "a language model: antiphon train lm-lstm data.train=table.txt"
+    )
+
+
+@pytest.mark.parametrize("lines", [["Hear me, all."], ["Hear me, all.", "", "Speak, speak."] * 6])
+def test_a_comma_in_each_of_a_few_lines_is_prose(lines: list[str]) -> None:
+    Path("prose.txt").write_text("".join(f"{line}\n" for line in lines))
+    assert guessed("prose.txt").config.model.kind == "language-model"
+
+
+def test_of_a_stream_the_last_lines_are_held_out() -> None:
+    Path("play.txt").write_text("".join(f"{sentence(n)}\n" for n in range(300)))
+    [reason] = [reason for reason in guessed("play.txt").reasons if reason.startswith("data.dev")]
+    assert reason == (
+        "data.dev null: no file beside it is called dev, so the last 10% of the lines (at most 2,000) are held out"
+    )

@@ -127,6 +127,7 @@ def test_sentences_are_lines_or_the_column_of_the_source(tmp_path: Path) -> None
         "table.tsv": "a b\tK\nc\tL\n\nc\tM\n",
         "table.csv": '"a b",K\nc,L\n',
         "alone.tsv": "a b\nc\n",  # the targets need not be there
+        "pairs.txt": "a b\tK\nc\tL\n\nc\t\n",  # a table by its tabs, as in training
     }
     for name, text in files.items():
         (tmp_path / name).write_text(text)
@@ -139,6 +140,16 @@ def test_sentences_are_lines_or_the_column_of_the_source(tmp_path: Path) -> None
     assert api.read_sentences(named, str(tmp_path / "plain.txt"))[0] == ["a b", "c"]
     with pytest.raises(DataError, match=r"table\.tsv: no column 'in'"):
         api.read_sentences(named, str(tmp_path / "table.tsv"))
+    (tmp_path / "named.txt").write_text("out\tin\nK\ta b\nL\tc\n")
+    assert api.read_sentences(named, str(tmp_path / "named.txt"))[0] == ["a b", "c"]
+
+
+def test_a_tab_in_few_lines_is_part_of_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "lines.txt").write_text("a b\nc\td\ne\n")
+    assert api.read_sentences(tiny_generator("bahdanau"), str(tmp_path / "lines.txt"))[0] == ["a b", "c\td", "e"]
+    pretext = tiny_generator("bahdanau", target={"tokens": "words", "column": 0})  # it learnt lines, tabs and all
+    (tmp_path / "tabs.txt").write_text("a\tb\nc\td\n")
+    assert api.read_sentences(pretext, str(tmp_path / "tabs.txt"))[0] == ["a\tb", "c\td"]
 
 
 def test_a_language_model_reads_its_text_column(tmp_path: Path) -> None:

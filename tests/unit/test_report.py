@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from antiphon.pictures.attention import draw_attention
-from antiphon.training.card import write_card
+from antiphon.training.card import attends, write_card
 from antiphon.training.record import read_record
 from antiphon.training.report import write_report
 
@@ -185,6 +185,33 @@ def test_the_card_says_what_it_is_and_how_to_use_it(run: Path) -> None:
                  "antiphon generate g2p input.txt", "antiphon.load('g2p')", "at most 50 tokens",
                  "`3 dev sources are in train`", "- torch: `2.13.0`", "left out: 1"):  # fmt: skip
         assert fact in card, fact
+
+
+@pytest.mark.parametrize(
+    ("model", "draws"),
+    [
+        ("{kind: language-model, decoder: {kind: plain}}", False),
+        ("{kind: language-model, decoder: {kind: transformer}}", True),
+        ("{kind: concatenated, decoder: {kind: plain}}", False),
+        ("{kind: encoder-decoder, encoder: {kind: gru}, context: {kind: last}, decoder: {kind: plain}}", False),
+        ("{kind: encoder-decoder, encoder: {kind: transformer}, context: {kind: last}, decoder: {kind: plain}}", True),
+        ("{encoder: {kind: gru}, context: {kind: attention}, decoder: {kind: luong}}", True),
+    ],
+)
+def test_only_a_model_with_attention_is_explained(run: Path, model: str, draws: bool) -> None:
+    (run / "config.yaml").write_text(f"model: {model}\n")
+    assert attends(run) == draws
+
+
+def test_the_card_says_what_null_means_and_what_is_held_out_of_a_stream(run: Path) -> None:
+    (run / "config.yaml").write_text(
+        "data: {train: a.txt, dev: null, hold_out: 0.05, window: 64}\n"
+        "model: {kind: language-model, decoder: {kind: plain, size: 64, from: null}}\n"
+    )
+    write_card(run)
+    card = (run / "card.md").read_text(encoding="utf-8")
+    assert "- decoder: `plain` (size 64, from scratch)" in card
+    assert "- dev: the last 5 % of the lines (at most 2,000), held out of train" in card
 
 
 def test_the_card_of_averaged_weights_gives_their_own_value(run: Path) -> None:

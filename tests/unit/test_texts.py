@@ -105,13 +105,13 @@ def test_lines_are_prepared_and_come_back() -> None:
     assert prepared.train.source.lengths.tolist() == [0] * 5
     assert [example.references for example in prepared.dev] == [("All:",), ("All we hear",), ("All:",), ("Zed",)]
     facts = prepared.facts
-    assert (facts["texts"], facts["dev"], facts["dev_overlap"]) == (5, {"texts": 4, "held_out": False}, 1)
+    assert (facts["texts"], facts["dev"], facts["dev_overlap"]) == (5, {"texts": 4, "held_out": False}, 2)
     assert set(facts["lengths"]) == set(facts["vocabulary"]) == set(facts["train_unknown"]) == {"text"}
     assert "pairs" not in json.dumps(facts)
     assert facts["warnings"][1:] == [
-        "dev.txt: 1 of 4 dev texts are also in train, so dev results look too good; take them out of a.txt, or set "
+        "dev.txt: 2 of 4 dev texts are also in train, so dev results look too good; take them out of a.txt, or set "
         "data.dev to null to hold other examples out",
-        "dev.txt: 1 symbols of the dev texts are not in the vocabulary (1 times): 'Z'; check that dev is spelt like "
+        "dev.txt: 1 symbol of the dev texts is not in the vocabulary (1 time): 'Z'; check that dev is spelt like "
         "train, or add training examples with them",
     ]
     assert texts(prepare(config(dev="dev.txt").data, quiet)) == texts(prepared)  # from the cache
@@ -187,3 +187,23 @@ def test_the_stream_of_a_corpus_is_the_file(kind: str) -> None:
     spoken = [" ".join(line.split()) for line in PLAY] if kind == "words" else PLAY
     assert said == "".join(f"{line}\n" for line in spoken)
     assert prepared.facts["dropped"]["total"] == 0
+
+
+@pytest.mark.parametrize("target", [{"vocabulary": 1}, {"vocabulary": 12}, {"min_count": 4}])
+def test_a_stream_of_characters_always_knows_its_line_end(target: dict[str, int]) -> None:
+    """However rare it is: were it <unk>, <unk> would be read and written."""
+    lines = ["Before we proceed any further, hear me speak, said the first citizen."] * 3
+    write("a.txt", lines)
+    write("dev.txt", ["All:"])
+    prepared = prepare(config(dev="dev.txt", window=4, target={"tokens": "characters", **target}).data, quiet)
+    tokenizer = prepared.target_tokenizer
+    assert tokenizer.size <= 4 + target.get("vocabulary", 100)
+    assert line_end(tokenizer) != UNK
+    assert prepared.train.target.ids.tolist().count(line_end(tokenizer)) == len(lines)
+    assert StreamTokenizer(tokenizer).decode([line_end(tokenizer)]) == "\n"
+
+
+def test_nothing_but_empty_lines_is_told_to_have_texts() -> None:
+    write("a.txt", ["", " "])
+    with pytest.raises(DataError, match=r"a.txt: nothing to learn from \(2 x empty line\); put one text on each line"):
+        prepare(config().data, quiet)

@@ -61,14 +61,19 @@ def evaluate(
 
 def put_table(result: Evaluation) -> None:
     """Name, value and interval of each metric."""
+    from antiphon.sources.amounts import amount
+
     width = max(len(name) for name in result.values)
+    digits = {name: 3 if name in FINE else 2 for name in result.values}
+    values = {name: f"{estimate.value:.{digits[name]}f}" for name, estimate in result.values.items()}
+    widest = max(8, *(len(value) for value in values.values()))
     for name, estimate in result.values.items():
-        digits = 3 if name in FINE else 2
-        interval = f"[{estimate.low:.{digits}f}, {estimate.high:.{digits}f}]"
-        put_line(f"{name:<{width}}  {estimate.value:8.{digits}f}  {interval}")
+        interval = f"[{estimate.low:.{digits[name]}f}, {estimate.high:.{digits[name]}f}]"
+        put_line(f"{name:<{width}}  {values[name]:>{widest}}  {interval}")
     for name, signature in result.signatures.items():
         say(f"{name}: {signature}")
-    say(f"{result.examples} {result.unit} in {result.seconds:.1f} s; in brackets: 95 % of 1,000 bootstrap samples")
+    counted = amount(result.examples, result.unit)
+    say(f"{counted} in {result.seconds:.1f} s; in brackets: 95 % of 1,000 bootstrap samples")
 
 
 def put_object(result: Evaluation) -> None:

@@ -13,6 +13,7 @@ from antiphon.cli.lines import in_batches, input_lines
 from antiphon.cli.output import put_json, put_line, put_text
 
 if TYPE_CHECKING:
+    from antiphon.config.schema import Config
     from antiphon.decoding.generation import Generation
 
 __all__ = ["generate"]
@@ -76,6 +77,8 @@ def generate(
     if weights and not as_json:
         raise UserError("--weights: only JSON can hold them; add --json")
     generator = api.load(run)
+    if weights and not looks_at_source(generator.config):
+        raise UserError("--weights: this model does not look at a source while it writes; leave --weights out")
     size = 1 if file in (None, "-") and sys.stdin.isatty() else batch_size or generator.config.decoding.batch_size
     stream, seen = generator.config.data.window is not None, Flags()
     for batch in in_batches(input_lines(file), size if size == 1 else AHEAD * size):
@@ -88,6 +91,11 @@ def generate(
             put_answer(answer, seen.lines, n_best, as_json, stream=stream)
         sys.stdout.flush()
     seen.close()
+
+
+def looks_at_source(config: Config) -> bool:
+    """Whether there are weights to put out: not of a static context, nor of a network that has no encoder."""
+    return config.model.kind == "encoder-decoder" and config.model.decoder.kind != "plain"
 
 
 def contradictions(beam: int | None, n_best: int, sample: bool, drawing: list[str]) -> list[str]:

@@ -16,7 +16,12 @@ __all__ = ["init"]
 
 
 def init(
-    data: Annotated[list[str], typer.Argument(metavar="DATA", help="A file of pairs, or a source and a target file.")],
+    data: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="DATA", help="A file of pairs, or a source and a target file; for a language model plain text."
+        ),
+    ],
     out: Annotated[Path, typer.Option(help="The configuration to write; - for stdout.")] = Path("config.yaml"),
     force: Annotated[bool, typer.Option("--force", help="Overwrite it.")] = False,
 ) -> None:

@@ -21,9 +21,11 @@ def train(
 ) -> None:
     """Train a model; the same command again goes on where it stood."""
     from antiphon import api
+    from antiphon.training.card import attends
     from antiphon.training.display import open_display
 
     run = api.train(config, out=out, overrides=overrides or [], fresh=fresh, display=open_display())
     put_line(str(run))
     name = shlex.quote(str(run))
-    say(f"next: {program()} generate {name} FILE, {program()} explain {name} TEXT, or open {run / 'report.html'}")
+    look = f"explain {name} TEXT" if attends(run) else f"map {name} FILE"
+    say(f"next: {program()} generate {name} FILE, {program()} {look}, or open {run / 'report.html'}")

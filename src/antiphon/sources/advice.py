@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from antiphon.sources.amounts import amount
 from antiphon.visible import visible
 
 __all__ = ["warnings_about"]
@@ -30,12 +31,12 @@ def _left_out(dropped: dict[str, Any]) -> list[str]:
     named = []
     for reason, count in list(reasons.items())[:REASONS]:
         place = next(place for place in dropped["places"] if place["reason"] == reason)
-        named.append(f"{count:,} {reason} ({'first: ' if count > 1 else ''}{place['file']}, line {place['line']})")
+        named.append(f"{count:,} x {reason} ({'first: ' if count > 1 else ''}{place['file']}, line {place['line']})")
     if len(reasons) > REASONS:
         others = sum(list(reasons.values())[REASONS:])
         named.append(f"{others:,} for other reasons")
     rest = "; data.json of the run has the rest by reason" if dropped["total"] > min(len(reasons), REASONS) else ""
-    return [f"{dropped['total']:,} examples left out: {', '.join(named)}{rest}"]
+    return [f"{amount(dropped['total'], 'examples')} left out: {', '.join(named)}{rest}"]
 
 
 def _train_unknown(facts: dict[str, Any]) -> list[str]:
@@ -73,10 +74,11 @@ def _dev_unknown(facts: dict[str, Any]) -> list[str]:
         if unknown["count"]:
             listed = " ".join(f"'{visible(symbol)}'" for symbol in unknown["listed"][:SYMBOLS])
             more = " ..." if unknown["count"] > SYMBOLS else ""
+            symbols, times = amount(unknown["count"], f"symbols of the dev {side}s"), amount(unknown["times"], "times")
             warnings.append(
-                f"{_file(facts, 'dev', side)}: {unknown['count']:,} symbols of the dev {side}s are not in the "
-                f"vocabulary ({unknown['times']:,} times): {listed}{more}; check that dev is spelt like train, or add "
-                "training examples with them"
+                f"{_file(facts, 'dev', side)}: {symbols} {'is' if unknown['count'] == 1 else 'are'} not in the "
+                f"vocabulary ({times}): {listed}{more}; check that dev is spelt like train, or add training examples "
+                "with them"
             )
     return warnings
 

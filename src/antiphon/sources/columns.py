@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import itertools
 import json
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
+from antiphon.config.schema import DataConfig
 from antiphon.errors import DataError
 from antiphon.sources.lines import read_lines
-from antiphon.sources.records import file_format, is_plain_text, read_rows, typical_row
+from antiphon.sources.records import file_format, is_plain_text, read_rows, reads_lines, typical_row
 
-__all__ = ["Columns", "find_columns", "is_text"]
+__all__ = ["Columns", "find_columns", "is_table", "is_text"]
 
 HEAD = 200  # lines looked at
+MANY = 20  # so many lines with equally many commas are no accident of prose
 SOURCES = (
     "source", "src", "input", "x", "word", "grapheme", "graphemes", "spelling", "question", "prompt", "text",
     "sentence", "en",
@@ -40,8 +43,19 @@ def is_text(path: Path) -> bool:
     head = [line.text for line in itertools.islice(read_lines(path), HEAD) if line.text.strip()]
     tabs = sum("\t" in line for line in head)
     commas = {line.count(",") for line in head}
-    table = 2 * tabs > len(head) or all("|||" in line for line in head) or (len(commas) == 1 and commas != {0})
+    listed = len(head) >= MANY and len(commas) == 1 and commas != {0}
+    table = 2 * tabs > len(head) or all("|||" in line for line in head) or listed
     return bool(head) and not table
+
+
+def is_table(path: Path, data: DataConfig) -> bool:
+    """Whether a file has columns: by its name; or by its tabs, where the model would read it as pairs."""
+    if not is_plain_text(path):
+        return True
+    if reads_lines(path, data):
+        return False
+    rows = [row for row in read_rows(path, itertools.islice(read_lines(path), HEAD)) if not row.fault]
+    return bool(rows) and len(typical_row(rows).cells) > 1
 
 
 def find_columns(path: Path, name: str) -> Columns:
@@ -134,7 +148,12 @@ def left(others: list[str]) -> str:
 def one_column(head: list[str], name: str, separator: str) -> str:
     """What to do about a file in which the lines have only one column."""
     filled = [line for line in head if line.strip()]
-    for mark, advice in ((",", "rename it to .csv"), ("\t", "rename it to .tsv"), ("|||", "replace ' ||| ' by tabs")):
+    plain = f"; or, if it is plain text for a language model: antiphon train lm-lstm data.train={shlex.quote(name)}"
+    for mark, advice in (
+        (",", f"rename it to .csv{plain}"),
+        ("\t", "rename it to .tsv"),
+        ("|||", "replace ' ||| ' by tabs"),
+    ):
         if filled and all(mark in line for line in filled):
             return f"{name}: no {separator} in its first lines, but {mark!r} in every line; {advice}"
     return (

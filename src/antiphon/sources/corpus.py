@@ -26,7 +26,7 @@ from antiphon.sources.tokens import Tokenizer, load_tokenizer
 __all__ = ["Corpus", "Prepared", "Ragged", "encode_examples", "prepare"]
 
 # Part of every entry's name: raise it when what is stored, or how it is made, changes.
-FORMAT = 3
+FORMAT = 4
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,9 @@ class StreamBatches(Batches):
 
     Every token is said once in an epoch. The input is the token before it in the text; before the first stands
     `start`. Each epoch begins at another token and goes round, so that the seams move. With `carries`, the state goes
-    on from window to window, through all of a parallel stream.
+    on from window to window, through all of a parallel stream, but the gradient does not:
+
+    s_0 of window k = s_n of window k - 1, as a number
     """
 
     ids: Ints

@@ -19,8 +19,10 @@ from antiphon.config.schema import (
 )
 from antiphon.config.yamltext import write_value
 from antiphon.errors import DataError
+from antiphon.sources.amounts import by_reason
 from antiphon.sources.columns import find_columns, is_text
 from antiphon.sources.guess_text import text_config
+from antiphon.sources.holdout import part_of
 from antiphon.sources.lines import read_lines
 from antiphon.sources.pairs import Dropped, Pair, file_paths, read_pairs
 from antiphon.sources.sides import Cut, Side, between, cut, round_up, vocabulary
@@ -49,8 +51,8 @@ def guess_config(files: list[str]) -> Guess:
     dropped = Dropped()
     pairs = list(itertools.islice(read_pairs(train, data, dropped), SAMPLE))
     if not pairs:
-        why = ", ".join(f"{count} x {reason}" for reason, count in dropped.reasons.most_common())
-        raise DataError(f"{files[0]}: no usable pair ({why or 'no lines'}); put source TAB target on each line")
+        why = by_reason(dropped.reasons) or "no lines"
+        raise DataError(f"{files[0]}: no usable pair ({why}); put source TAB target on each line")
     total = total_pairs(files, pairs)
     about = "" if total == len(pairs) else f"about {total:,}, the first "
     reasons.append(
@@ -78,8 +80,10 @@ def guess_texts(file: str) -> Guess:
     pairs = list(itertools.islice(read_pairs(file, data, Dropped()), SAMPLE))
     total = total_pairs([file], pairs)
     reasons.append(f"texts: {'' if total == len(pairs) else f'about {total:,}, the first '}{len(pairs):,} looked at")
-    data = data.model_copy(update={"hold_out": held_out(data, total, reasons)})
-    return Guess(text_config(data, Side.of([pair.target for pair in pairs]), total, reasons), reasons)
+    data = data.model_copy(update={"hold_out": hold_out(total)})
+    config = text_config(data, Side.of([pair.target for pair in pairs]), total, reasons)
+    say_dev(config.data, reasons)
+    return Guess(config, reasons)
 
 
 def columns_of(files: list[str], train: str | list[str], reasons: list[str]) -> DataConfig:
@@ -150,20 +154,25 @@ def data_section(
     for name, text, side in zip(("source", "target"), sides, (source, target), strict=True):
         words = "longer ones are left out; " if side.longest > text.max_length else ""
         reasons.append(f"data.{name}.max_length {text.max_length}: {words}the longest seen has {side.longest} tokens")
-    share = held_out(data, total, reasons)
-    changes = {"source": sides[0], "target": sides[1], "shared_vocabulary": shared, "hold_out": share}
-    return data.model_copy(update=changes)
+    changes = {"source": sides[0], "target": sides[1], "shared_vocabulary": shared, "hold_out": hold_out(total)}
+    data = data.model_copy(update=changes)
+    say_dev(data, reasons)
+    return data
 
 
-def held_out(data: DataConfig, total: int, reasons: list[str]) -> float:
-    """The share of the sources that becomes dev: about a thousand pairs."""
-    share = between(0.01, round(1000 / total, 2), 0.1)
+def hold_out(total: int) -> float:
+    """The share of the examples that becomes dev: about a thousand."""
+    return between(0.01, round(1000 / total, 2), 0.1)
+
+
+def say_dev(data: DataConfig, reasons: list[str]) -> None:
+    """Where dev comes from."""
     if data.dev is None:
-        what = "sources" if data.source else "texts"
-        reasons.append(f"data.dev null: no file beside it is called dev, so {share:.0%} of the {what} are held out")
+        what = "sources" if data.source else "texts" if data.window is None else "lines"
+        part = part_of(what, f"{data.hold_out:.0%}")
+        reasons.append(f"data.dev null: no file beside it is called dev, so {part} are held out")
     else:
         reasons.append(f"data.dev {write_value(data.dev)}: it stands beside the training data")
-    return share
 
 
 def model_section(data: DataConfig, total: int, reasons: list[str]) -> EncoderDecoderConfig:

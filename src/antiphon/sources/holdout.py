@@ -12,7 +12,7 @@ from antiphon.config.schema import DataConfig
 from antiphon.errors import DataError
 from antiphon.sources.pairs import Dropped, Pair, read_pairs
 
-__all__ = ["HoldOut"]
+__all__ = ["HoldOut", "part_of"]
 
 MOST_HELD_OUT = 2000
 
@@ -45,6 +45,11 @@ class HoldOut:
         if self.first_line is not None:
             return pair.line >= self.first_line
         return self.limit is not None and _hash(pair) <= self.limit
+
+
+def part_of(what: str, percent: str) -> str:
+    """What is held out, in words: of the sources or texts, or of the lines of a stream."""
+    return f"{'the last ' if what == 'lines' else ''}{percent} of the {what} (at most {MOST_HELD_OUT:,})"
 
 
 def _count(data: DataConfig, different: int) -> int:

@@ -85,8 +85,11 @@ def file_paths(files: str | list[str]) -> list[tuple[str, Path]]:
     return [(name, datasets.resolve(name) if name.startswith("@") else Path(name)) for name in names]
 
 
-def read_pairs(files: str | list[str], data: DataConfig, dropped: Dropped) -> Iterator[Pair]:
-    """Every usable pair in the order of the file; a line with several references gives several pairs."""
+def read_pairs(files: str | list[str], data: DataConfig, dropped: Dropped, *, table: bool = False) -> Iterator[Pair]:
+    """Every usable pair in the order of the file; a line with several references gives several pairs.
+
+    With `table` one file has columns whatever its name is.
+    """
     named = file_paths(files)
     if len(named) == 2 and data.source is None:
         names = " and ".join(name for name, _ in named)
@@ -96,7 +99,7 @@ def read_pairs(files: str | list[str], data: DataConfig, dropped: Dropped) -> It
         return
     [(name, path)] = named
     lines = _counted(name, read_lines(path), dropped)
-    for record in read_records(path, lines, data):
+    for record in read_records(path, lines, data, table=table):
         targets = record.targets
         if len(targets) == 1 and record.source.strip() and targets[0].strip():  # nearly every line, so no detour
             yield Pair(record.source, targets[0], record.line)

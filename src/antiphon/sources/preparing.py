@@ -16,11 +16,13 @@ from typing import Any, NamedTuple, TypeVar
 from antiphon.config.schema import DataConfig
 from antiphon.errors import DataError
 from antiphon.sources.advice import warnings_about
+from antiphon.sources.amounts import by_reason
 from antiphon.sources.given import Given
 from antiphon.sources.holdout import HoldOut
-from antiphon.sources.pairs import Dropped, Example, Pair, group, read_pairs
+from antiphon.sources.pairs import Dropped, Example, Pair, file_paths, group, read_pairs
 from antiphon.sources.ragged import RaggedWriter
-from antiphon.sources.streams import StreamTokenizer
+from antiphon.sources.records import reads_lines
+from antiphon.sources.streams import LINE_END, StreamTokenizer
 from antiphon.sources.tokens import Tokenizer, train_tokenizer
 from antiphon.sources.vocabulary import UNK
 
@@ -146,7 +148,12 @@ def _known(data: DataConfig, dev: list[Example]) -> set[str]:
     """What train should not have, too: the sources of dev, or its texts. Lines of a stream may well come again."""
     if data.window is not None:
         return set()
-    return {example.source or example.references[0] for example in dev}
+    return {_text(example) for example in dev}
+
+
+def _text(example: Example) -> str:
+    """What is known of an example before the answer: its source, or the text itself."""
+    return example.source or example.references[0]
 
 
 def _vocabularies(data: DataConfig, held: HoldOut, given: Given) -> tuple[Tokenizer, Tokenizer]:
@@ -156,9 +163,9 @@ def _vocabularies(data: DataConfig, held: HoldOut, given: Given) -> tuple[Tokeni
         return (pair for pair in read_pairs(data.train, data, Dropped()) if not held.holds(pair))
 
     if data.source is None:
-        end = "\n" if data.window is not None and data.target.tokens == "characters" else ""
+        end = LINE_END if data.window is not None and data.target.tokens == "characters" else ""
         lines = (pair.target + end for pair in pairs())
-        text = given.get("target") or train_tokenizer(lines, data.target, where="data.target")
+        text = given.get("target") or train_tokenizer(lines, data.target, "data.target", always=[end] if end else [])
         return text, text
     if data.shared_vocabulary:
         texts = chain.from_iterable((pair.source, pair.target) for pair in pairs())
@@ -200,12 +207,18 @@ def _nothing(
     data: DataConfig, files: str | list[str], fact: str, dropped: Dropped, remedy: str | None = None
 ) -> DataError:
     """No examples, and the reasons why those of these files were dropped."""
-    sides = "data.source and data.target" if data.source else "data.target"
     names = [files] if isinstance(files, str) else files
     counts = sum((dropped.files[name] for name in names), Counter[str]())
-    reasons = ", ".join(f"{count:,} {reason}" for reason, count in counts.most_common())
-    remedy = remedy or f"check {sides} (column, max_length)"
-    return DataError(f"{_label(files)}: {fact} ({reasons or 'only a header'}); {remedy}")
+    remedy = remedy or _remedy(data, files)
+    return DataError(f"{_label(files)}: {fact} ({by_reason(counts) or 'only a header'}); {remedy}")
+
+
+def _remedy(data: DataConfig, files: str | list[str]) -> str:
+    """Plain text has no columns to choose."""
+    if isinstance(files, str) and reads_lines(file_paths(files)[0][1], data):
+        return "put one text on each line, or raise data.target.max_length"
+    sides = "data.source and data.target" if data.source else "data.target"
+    return f"check {sides} (column, max_length)"
 
 
 def _facts(encoder: Encoder, hashes: dict[str, str], counts: Counts, dev: list[Example]) -> dict[str, Any]:
@@ -222,7 +235,7 @@ def _facts(encoder: Encoder, hashes: dict[str, str], counts: Counts, dev: list[E
         **_tokenizers(data),
         "train_unknown": _sides(data, counts.unknown),
         "dev": {**references, "held_out": data.dev is None},
-        "dev_overlap": len(counts.overlap),
+        "dev_overlap": sum(_text(example) in counts.overlap for example in dev),
         "dev_unknown": _sides(data, _dev_unknown(dev, source, target)),
         "dropped": encoder.dropped.facts(),
     }

@@ -17,7 +17,7 @@ from antiphon.errors import DataError
 from antiphon.sources.lines import Line
 from antiphon.visible import visible
 
-__all__ = ["Record", "Row", "file_format", "is_plain_text", "read_records", "read_rows", "typical_row"]
+__all__ = ["Record", "Row", "file_format", "is_plain_text", "read_records", "read_rows", "reads_lines", "typical_row"]
 
 # So many lines tell how many columns a table without a header has.
 HEAD = 100
@@ -75,13 +75,21 @@ def _suffix(path: Path) -> str:
     return Path(path.stem if path.suffix.lower() == ".gz" else path.name).suffix.lower()
 
 
-def read_records(path: Path, lines: Iterator[Line], data: DataConfig) -> Iterator[Record]:
-    """What each line of a file holds; without a data.source every record is a text alone.
+def reads_lines(path: Path, data: DataConfig) -> bool:
+    """Whether each line of a file is a text, tabs and all: of plain text, where there are no two columns to read.
 
-    In a pretext task source and target are the same column: of plain text, each line.
+    There are none in a language model, and in a pretext task source and target are the same column.
     """
     same = data.source is not None and data.source.column == data.target.column == 0
-    if is_plain_text(path) and (data.source is None or same):
+    return is_plain_text(path) and (data.source is None or same)
+
+
+def read_records(path: Path, lines: Iterator[Line], data: DataConfig, *, table: bool = False) -> Iterator[Record]:
+    """What each line of a file holds; without a data.source every record is a text alone.
+
+    With `table` a file has columns whatever its name is.
+    """
+    if not table and reads_lines(path, data):
         return _text_records(path, lines, data)
     if file_format(path) == "jsonl":
         return _json_records(path, lines, data)

@@ -9,7 +9,7 @@ from typing import Any
 from antiphon.sources.tokens import Tokenizer
 from antiphon.sources.vocabulary import EOS
 
-__all__ = ["StreamTokenizer", "line_end"]
+__all__ = ["LINE_END", "StreamTokenizer", "line_end"]
 
 LINE_END = "\n"
 

@@ -153,8 +153,13 @@ def split_characters(text: str) -> list[str]:
     return clusters
 
 
-def train_tokenizer(texts: Iterable[str], config: TextConfig, where: str = "tokenizer") -> Tokenizer:
-    """Learn a vocabulary; the same texts always give the same one. `where` is the path in the config, for errors."""
+def train_tokenizer(
+    texts: Iterable[str], config: TextConfig, where: str = "tokenizer", always: Sequence[str] = ()
+) -> Tokenizer:
+    """Learn a vocabulary; the same texts always give the same one. `where` is the path in the config, for errors.
+
+    `always` are characters or words that are known however rare they are; they take the places of the rarest.
+    """
     if config.tokens in ("bpe", "unigram"):
         from antiphon.sources.subwords import train_subwords
 
@@ -169,6 +174,8 @@ def train_tokenizer(texts: Iterable[str], config: TextConfig, where: str = "toke
         raise DataError(
             f"{where}.min_count: none of the {config.tokens} is seen {config.min_count} times; lower it or add examples"
         )
+    missing = [symbol for symbol in always if symbol not in symbols]
+    symbols = [*symbols[: max(0, config.vocabulary - len(missing))], *missing]
     return CharacterTokenizer(symbols) if config.tokens == "characters" else WordTokenizer(symbols)
 
 

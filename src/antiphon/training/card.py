@@ -11,14 +11,16 @@ import yaml
 from antiphon.config.write import flat
 from antiphon.files import write_text
 from antiphon.pictures.labels import metric_label
+from antiphon.sources.holdout import part_of
 from antiphon.training.markup import number
 from antiphon.training.record import Record, read_record
 from antiphon.visible import visible
 
-__all__ = ["write_card"]
+__all__ = ["attends", "write_card"]
 
 _NOT_METRICS = {"update", "epoch", "train_loss", "learning_rate", "tokens_per_second", "padding", "seconds", "best"}
 KINDS = {"language-model": "language model", "concatenated": 'network over "source <sep> target"'}
+_UNSET = {"from": "scratch", "size": "the decoder's"}  # what null means
 _VERSIONS = ("antiphon", "python", "torch", "platform", "cpu", "threads")
 
 
@@ -85,17 +87,23 @@ def _is_text(config: dict[str, object]) -> bool:
     return config.get("model.kind") == "language-model"
 
 
+def attends(run: Path) -> bool:
+    """Whether the model of a run has attention that `antiphon explain` can draw."""
+    return _attends(_config(read_record(run)))
+
+
 def _attends(config: dict[str, object]) -> bool:
-    """Whether there is attention to draw."""
-    kinds = {config.get(f"model.{part}.kind") for part in ("encoder", "context", "decoder")}
-    return "transformer" in kinds or config.get("model.context.kind", "attention") == "attention"
+    """A Transformer has attention on either side; of the recurrent decoders all but the plain one."""
+    reader, writer = config.get("model.encoder.kind"), config.get("model.decoder.kind", "bahdanau")
+    return reader == "transformer" or writer != "plain"
 
 
 def _data(record: Record, config: dict[str, object]) -> list[str]:
     lines = [f"- {name}: {_files(config[f'data.{name}'])}" for name in ("train", "dev") if config.get(f"data.{name}")]
     if "data.dev" in config and config["data.dev"] is None:
-        what = "texts" if _is_text(config) else "sources"
-        lines.append(f"- dev: {number(_percent(config.get('data.hold_out')))} % of the {what}, held out of train")
+        what = "sources" if not _is_text(config) else "texts" if config.get("data.window") is None else "lines"
+        part = part_of(what, f"{number(_percent(config.get('data.hold_out')))} %")
+        lines.append(f"- dev: {part}, held out of train")
     for side in ("source", "target"):
         if f"data.{side}.tokens" in config:
             name = "text" if _is_text(config) else side
@@ -123,7 +131,7 @@ def _model(record: Record, config: dict[str, object]) -> list[str]:
         start = f"model.{part}."
         keys = {name.removeprefix(start): value for name, value in config.items() if name.startswith(start)}
         if keys:
-            words = ", ".join(f"{name} {_word(value)}" for name, value in keys.items() if name != "kind")
+            words = ", ".join(f"{name} {_word(name, value)}" for name, value in keys.items() if name != "kind")
             lines.append(f"- {part}: {_code(keys.get('kind', 'unknown'))} ({words})")
     if isinstance(record.summary.get("parameters"), int):
         lines.append(f"- parameters: {number(record.summary['parameters'])}")
@@ -132,10 +140,12 @@ def _model(record: Record, config: dict[str, object]) -> list[str]:
     return lines
 
 
-def _word(value: object) -> str:
+def _word(name: str, value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return str(value) if isinstance(value, int | float) else _code("default" if value is None else value)
+    if value is None:
+        return _UNSET.get(name, "not set")
+    return str(value) if isinstance(value, int | float) else _code(value)
 
 
 def _results(record: Record) -> list[str]:

@@ -12,9 +12,11 @@ from antiphon.build import build_model
 from antiphon.config.checks import check_config
 from antiphon.config.schema import Config, DataConfig
 from antiphon.errors import DataError, UserError
+from antiphon.sources.amounts import by_reason
 from antiphon.sources.corpus import Prepared, prepare
 from antiphon.sources.given import given_tokenizers
-from antiphon.sources.pairs import Dropped, read_pairs
+from antiphon.sources.pairs import Dropped, file_paths, read_pairs
+from antiphon.sources.records import reads_lines
 from antiphon.training.feeding import batches_of
 from antiphon.training.loss import cross_entropy
 from antiphon.training.parts import fill_parts, missing_parts
@@ -50,9 +52,11 @@ def check_run(config: Config, say: Callable[[str], None]) -> CheckReport:
 def nothing_usable(files: str | list[str], data: DataConfig, dropped: Dropped) -> DataError:
     """Not one line of a file can be used, and why."""
     names = files if isinstance(files, str) else " and ".join(files)
-    reasons = ", ".join(f"{count:,} {reason}" for reason, count in dropped.reasons.most_common())
     sides = "data.source and data.target" if data.source else "data.target"
-    return DataError(f"{names}: not one line can be used ({reasons or 'only a header'}); check {sides} (column)")
+    lines = isinstance(files, str) and reads_lines(file_paths(files)[0][1], data)
+    remedy = "put one text on each line" if lines else f"check {sides} (column)"
+    why = by_reason(dropped.reasons) or "only a header"
+    return DataError(f"{names}: not one line can be used ({why}); {remedy}")
 
 
 def _unreadable(data: DataConfig) -> list[str]:
