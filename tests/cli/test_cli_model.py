@@ -12,9 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tiny_generators import tiny_folder
 
+from antiphon.cli.evaluate import put_table
 from antiphon.decoding.generator import Generator
 from antiphon.decoding.writer import Writer
+from antiphon.evaluation.bootstrap import Estimate
+from antiphon.evaluation.evaluate import Evaluation
 
 LINES = ["a b c", "d", "", "b b", "c a d b", "a a"]
 STDIN = "".join(f"{line}\n" for line in LINES).encode()
@@ -64,6 +68,19 @@ def test_weights_come_when_asked_for(antiphon, model: str) -> None:  # noqa: ANN
     assert all(sum(row) == pytest.approx(1, abs=1e-5) for row in answer["weights"])
     refused = antiphon("generate", model, "--weights")
     assert (refused.code, refused.err) == (2, "antiphon: --weights: only JSON can hold them; add --json\n")
+
+
+@pytest.mark.parametrize("kind", ["static", "rnn-lm", "transformer-lm", "rnn-concatenated", "transformer-concatenated"])
+def test_a_model_without_weights_says_so(antiphon, kind: str, tmp_path: Path) -> None:  # noqa: ANN001
+    refused = antiphon("generate", tiny_folder(kind, tmp_path / kind), "--json", "--weights", stdin=b"a b\n")
+    sentence = "--weights: this model does not look at a source while it writes; leave --weights out"
+    assert (refused.code, refused.out, refused.err) == (2, "", f"antiphon: {sentence}\n")
+
+
+@pytest.mark.parametrize("kind", ["bahdanau", "transformer", "mixed"])
+def test_every_model_that_looks_has_weights(antiphon, kind: str, tmp_path: Path) -> None:  # noqa: ANN001
+    ended = antiphon("generate", tiny_folder(kind, tmp_path / kind), "--json", "--weights", stdin=b"a b\n")
+    assert "weights" in json.loads(ended.out)
 
 
 def test_n_best_has_line_score_and_text(antiphon, model: str) -> None:  # noqa: ANN001
@@ -189,6 +206,14 @@ def test_evaluate_says_value_and_interval(antiphon, model: str, few: Path) -> No
     loss = found["metrics"]["loss"]
     assert loss["low"] <= loss["value"] <= loss["high"]
     assert "version" in found["signatures"]["bleu"]
+
+
+def test_the_columns_of_the_table_hold_for_large_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    values = {"perplexity": Estimate(1234567.891, 1.0, 2.0), "loss": Estimate(14.026, 1.0, 2.0)}
+    put_table(Evaluation(values, {}, 1, [], 0, 1.0, {}, unit="windows of 32 tokens"))
+    said = capsys.readouterr()
+    assert said.out == "perplexity  1234567.89  [1.00, 2.00]\nloss            14.026  [1.000, 2.000]\n"
+    assert "antiphon: 1 window of 32 tokens in" in said.err
 
 
 def test_the_loss_needs_no_decoding(

@@ -32,6 +32,7 @@ def trained(files: Path, name: str, window: str) -> str:
     config.write_text(text.replace("WINDOW", window))
     ended = call("train", str(config), "--out", str(files / name))
     assert ended.code == 0, ended.err
+    assert f"map {files / name} FILE, or open " in ended.err, "a recurrent network has no attention to explain"
     return str(files / name)
 
 

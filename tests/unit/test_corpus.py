@@ -210,8 +210,8 @@ def test_the_warning_names_three_reasons_and_the_rest(folder: Path) -> None:
     write_pairs(folder / "dev.tsv", [("b", "b")])
     facts = prepare(config(source=TextConfig(tokens="words")), quiet).facts
     assert facts["warnings"][0] == (
-        "7 examples left out: 3 x empty line (first: train.tsv, line 11), 2 x empty target (first: train.tsv, line 14), "
-        "1 x empty source (train.tsv, line 16), 1 for other reasons; data.json of the run has the rest by reason"
+        "7 examples left out: 3 x empty line (first: train.tsv, line 11), 2 x empty target (first: train.tsv, line "
+        "14), 1 x empty source (train.tsv, line 16), 1 for other reasons; data.json of the run has the rest by reason"
     )
 
 

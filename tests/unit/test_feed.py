@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny_models import close, tiny_model
+from tiny_models import close, tensors, tiny_model
 
 from antiphon.config.models import LanguageModelConfig
 from antiphon.config.schema import TrainingConfig
@@ -18,7 +20,12 @@ from antiphon.sources.batches import source_batch
 from antiphon.sources.feed import PairBatches, StreamBatches
 from antiphon.sources.ragged import Corpus, Ragged
 from antiphon.sources.vocabulary import EOS, PAD
-from antiphon.training.teaching import teach
+from antiphon.training.checkpoints import Checkpoints
+from antiphon.training.display import SilentDisplay
+from antiphon.training.loop import Loop
+from antiphon.training.progress import Moment, Progress
+from antiphon.training.run_folder import RunFolder
+from antiphon.training.teaching import Taught, teach
 
 START = 4
 
@@ -93,20 +100,34 @@ def test_windows_with_a_carried_state_are_one_long_forward(cell: str) -> None:
     close(sum(losses, torch.zeros((), dtype=torch.float64)), -log_probs[mask].sum())
 
 
-def test_no_gradient_flows_over_a_seam() -> None:
-    """Truncated backpropagation through time: the second window's gradient is that with the first state as a number."""
+def test_no_gradient_flows_over_a_seam(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Truncated backpropagation through time: the loop hands each window the last state, as numbers without a past."""
     model = tiny_model(LanguageModelConfig.model_validate({"decoder": {"kind": "plain", "embedding": 5, "size": 6}}))
     batches = StreamBatches.of(np.arange(4, 9).repeat(4), window=5, budget=10, start=START, seed=1, carries=True)
-    first, second = (batches.collate(rows, 0) for rows in batches.plan(0)[:2])
-    state = teach(model, first, TrainingConfig()).state.detach()
-    teach(model, second, TrainingConfig(), state=state).loss.backward()
-    gradients = [parameter.grad for parameter in model.parameters()]
-    copied = type(state)(tuple(part.clone() for part in state.layers), state.fed)
-    model.zero_grad()
-    teach(model, second, TrainingConfig(), state=copied).loss.backward()
-    for before, parameter in zip(gradients, model.parameters(), strict=True):
-        assert before is not None
-        assert torch.equal(before, torch.as_tensor(parameter.grad))
+    handed: list[object] = []
+    reached: list[object] = []
+
+    def watched(*arguments: Any, **options: Any) -> Taught:  # noqa: ANN401 (whatever `teach` takes)
+        handed.append(options["state"])
+        taught = teach(*arguments, **options)
+        reached.append(taught.state)
+        return taught
+
+    def evaluate(progress: Progress, _: Moment) -> None:
+        progress.history.append({"update": progress.update, "dev_loss": 1.0})
+
+    monkeypatch.setattr("antiphon.training.loop.teach", watched)
+    Loop(
+        config=TrainingConfig(epochs=1, warmup=0), model=model, frozen=[], batches=batches, progress=Progress(),
+        optimizer=torch.optim.SGD(model.parameters()), checkpoints=Checkpoints(tmp_path), folder=RunFolder(tmp_path),
+        display=SilentDisplay(), evaluate=evaluate, check=lambda: None,
+    ).run()  # fmt: skip
+    assert len(handed) == len(batches.plan(0)) == 2
+    assert handed[0] is None
+    before, after = [*tensors(reached[0])], [*tensors(handed[1])]
+    assert all(torch.equal(one, other) for one, other in zip(before, after, strict=True))
+    assert any(one.requires_grad for one in before)
+    assert not any(one.requires_grad for one in after)
 
 
 def test_a_corpus_without_sources_is_planned_by_its_targets() -> None:

@@ -44,15 +44,17 @@ def evaluate(
 ) -> None:
     """Metrics on pairs or texts, with 95 % bootstrap intervals."""
     from antiphon import api
+    from antiphon.sources.amounts import amount
 
     files, wanted = pair_files(pairs), known_metrics(metrics)
     generator = api.load(run)
     result = api.evaluate(generator, files, beam=beam, batch_size=batch_size, metrics=wanted)
     say_dropped(result.dropped)
     if result.flagged and generator.config.data.source is None:
-        say(f"{result.flagged} texts have symbols the model does not know (<unk>); `antiphon score` names them")
+        texts = amount(result.flagged, "texts")
+        say(f"{texts} with symbols the model does not know (<unk>); `antiphon score` names them")
     elif result.flagged:
-        say(f"{result.flagged} answers are flagged; `antiphon generate --json` shows why")
+        say(f"{amount(result.flagged, 'answers')} flagged; `antiphon generate --json` shows why")
     if as_json:
         put_object(result)
     else:

@@ -19,7 +19,7 @@ from antiphon.config.schema import (
 )
 from antiphon.config.yamltext import write_value
 from antiphon.errors import DataError
-from antiphon.sources.amounts import by_reason
+from antiphon.sources.amounts import amount, by_reason
 from antiphon.sources.columns import find_columns, is_text
 from antiphon.sources.guess_text import text_config
 from antiphon.sources.holdout import part_of
@@ -55,9 +55,8 @@ def guess_config(files: list[str]) -> Guess:
         raise DataError(f"{files[0]}: no usable pair ({why}); put source TAB target on each line")
     total = total_pairs(files, pairs)
     about = "" if total == len(pairs) else f"about {total:,}, the first "
-    reasons.append(
-        f"pairs: {about}{len(pairs):,} looked at" + (f", {dropped.total} lines unusable" if dropped.total else "")
-    )
+    unusable = f", {amount(dropped.total, 'lines')} unusable" if dropped.total else ""
+    reasons.append(f"pairs: {about}{len(pairs):,} looked at{unusable}")
     left, right = Side.of([pair.source for pair in pairs]), Side.of([pair.target for pair in pairs])
     source, target = cut(left), cut(right)
     data = data_section(data, left, right, source, target, total, reasons)
@@ -196,7 +195,7 @@ def training_section(source: Cut, target: Cut, total: int, reasons: list[str]) -
     updates = max(1, math.ceil(tokens / batch))
     epochs = between(5, math.ceil(8_000 / updates), 100)
     metric = metrics_for(target)[0]
-    reasons.append(f"training.batch_tokens {batch}: about {updates:,} updates an epoch")
+    reasons.append(f"training.batch_tokens {batch}: about {amount(updates, 'updates')} an epoch")
     reasons.append(f"training.epochs {epochs}, patience 8: it stops when {metric} has not got better 8 times")
     reasons.append(f"training.metric {metric}: what counts for targets in {target.tokens}")
     return TrainingConfig(

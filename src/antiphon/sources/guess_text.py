@@ -6,6 +6,7 @@ import math
 
 from antiphon.config.models import LanguageModelConfig, PlainConfig
 from antiphon.config.schema import Config, DataConfig, DecodingConfig, EvaluationConfig, TrainingConfig
+from antiphon.sources.amounts import amount
 from antiphon.sources.sides import Cut, Side, between, cut, round_up, vocabulary
 
 __all__ = ["text_config"]
@@ -77,7 +78,7 @@ def training_section(data: DataConfig, tokens: float, reasons: list[str]) -> Tra
     batch = between(least, 2 ** round(math.log2(max(1.0, tokens / 200))), 4096)
     updates = max(1, math.ceil(tokens / batch))
     epochs = between(5, math.ceil(5_000 / updates), 50)
-    reasons.append(f"training.batch_tokens {batch}: about {updates:,} updates an epoch")
+    reasons.append(f"training.batch_tokens {batch}: about {amount(updates, 'updates')} an epoch")
     reasons.append(f"training.epochs {epochs}, patience 4: it stops when the loss has not got better 4 times")
     reasons.append("training.metric loss: a language model has no answers to compare")
     return TrainingConfig(

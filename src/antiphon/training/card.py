@@ -11,6 +11,7 @@ import yaml
 from antiphon.config.write import flat
 from antiphon.files import write_text
 from antiphon.pictures.labels import metric_label
+from antiphon.sources.amounts import amount
 from antiphon.sources.holdout import part_of
 from antiphon.training.markup import number
 from antiphon.training.record import Record, read_record
@@ -113,7 +114,7 @@ def _data(record: Record, config: dict[str, object]) -> list[str]:
     dropped = record.data.get("dropped")
     total = dropped.get("total") if isinstance(dropped, dict) else None
     if isinstance(total, int) and total:
-        lines.append(f"- left out: {number(total)} lines; `data.json` lists them by reason")
+        lines.append(f"- left out: {amount(total, 'lines')}; `data.json` lists them by reason")
     return lines
 
 

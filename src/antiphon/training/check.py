@@ -12,7 +12,7 @@ from antiphon.build import build_model
 from antiphon.config.checks import check_config
 from antiphon.config.schema import Config, DataConfig
 from antiphon.errors import DataError, UserError
-from antiphon.sources.amounts import by_reason
+from antiphon.sources.amounts import amount, by_reason
 from antiphon.sources.corpus import Prepared, prepare
 from antiphon.sources.given import given_tokenizers
 from antiphon.sources.pairs import Dropped, file_paths, read_pairs
@@ -90,17 +90,18 @@ def _of_data(data: DataConfig, prepared: Prepared) -> list[str]:
     if data.window is not None:
         tokens = len(prepared.train.target.ids)
         return [
-            f"train: a stream of {tokens:,} tokens in {len(prepared.train):,} lines; dev: {len(prepared.dev):,} lines",
+            f"train: a stream of {tokens:,} tokens in {amount(len(prepared.train), 'lines')}; "
+            f"dev: {amount(len(prepared.dev), 'lines')}",
             f"vocabulary: {target:,} tokens",
         ]
     if data.source is None:
         return [
-            f"train: {len(prepared.train):,} texts; dev: {len(prepared.dev):,} texts",
+            f"train: {amount(len(prepared.train), 'texts')}; dev: {amount(len(prepared.dev), 'texts')}",
             f"vocabulary: {target:,} tokens",
             f"longest: {longest[1]} tokens",
         ]
     return [
-        f"train: {len(prepared.train):,} pairs; dev: {len(prepared.dev):,} sources",
+        f"train: {amount(len(prepared.train), 'pairs')}; dev: {amount(len(prepared.dev), 'sources')}",
         f"vocabulary: {source:,} source tokens, {target:,} target tokens",
         f"longest: {longest[0]} source tokens, {longest[1]} target tokens",
     ]
