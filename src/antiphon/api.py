@@ -16,6 +16,7 @@ from antiphon.errors import ConfigError, UserError
 from antiphon.evaluation.evaluate import Evaluation, evaluate_examples
 from antiphon.folder import load_model
 from antiphon.pictures.map import SentenceMap, draw_map, make_map
+from antiphon.pictures.page import page_problems
 from antiphon.pictures.positions import draw_positions, position_tables
 from antiphon.pictures.sentences import Pool
 from antiphon.pictures.views import Kind, answer_and_look, draw_view, view_of
@@ -122,7 +123,7 @@ def explain(
 
 def positions(generator: Generator, out: str | Path) -> dict[str, NDArray[Any]]:
     """Draws the positional encoding of each part that has one, and returns the tables [position, dimension]."""
-    tables = position_tables(generator.model)
+    tables = position_tables(generator.model, generator.config)
     if not tables:
         raise UserError(
             "positions: this model reads in order and needs no positional encoding, so there is none to draw; "
@@ -164,6 +165,12 @@ def map_sentences(
     `pool` makes one vector of a sentence's states: last, mean or max. None is last for recurrent networks (they have
     read all when they stand at the end) and for networks without an encoder, mean for the other encoders.
     """
+    if (
+        out is not None
+        and Path(out).suffix.lower() == ".html"
+        and (problems := page_problems(Path(out), len(sentences)))
+    ):
+        raise UserError(problems)
     found = make_map(generator, sentences, pool)
     if out is not None:
         draw_map(found, Path(out), title)

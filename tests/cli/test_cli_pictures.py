@@ -144,7 +144,10 @@ def test_map_reads_stdin_and_says_what_it_leaves_out(antiphon, folder: Folders, 
     piped = antiphon("map", folder("bahdanau"), "-", stdin="a b\n\nc ß\na b\n".encode())
     assert [line.split("\t")[2] for line in piped.lines] == ["a b", "c ß"]
     assert "'c ß': unknown symbols in the source: 'ß' x 1" in piped.err
-    (tmp_path / "many.tsv").write_text("".join(f"{line} ß\tK\n" for line in LINES) + "\n")
+    assert "stdin: left out 2 of 4 lines (1 x empty, 1 x said before)" in piped.err
+    assert "left out" not in antiphon("map", folder("bahdanau"), "-", stdin=b"a b\nc\n").err
+    long = " ".join("a" * 40)  # what is too long has two flags, and is one sentence
+    (tmp_path / "many.tsv").write_text("".join(f"{line} ß {long}\tK\n" for line in LINES) + "\n")
     many = antiphon("map", folder("bahdanau"), str(tmp_path / "many.tsv"))
     assert many.code == 0
     assert many.err.count("unknown symbols") == 20
@@ -152,13 +155,37 @@ def test_map_reads_stdin_and_says_what_it_leaves_out(antiphon, folder: Folders, 
     assert "line 73: empty line; left out" in many.err
 
 
+def test_too_many_for_a_page_are_refused_before_they_are_read(
+    antiphon,  # noqa: ANN001
+    folder: Folders,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("antiphon.pictures.page.MOST", 3)
+    monkeypatch.setattr("antiphon.api.make_map", lambda *_: pytest.fail("the sentences were encoded"))
+    out = str(tmp_path / "map.html")
+    ended = antiphon("map", folder("bahdanau"), "-", "--out", out, stdin=b"a\nb\nc\nd\n")
+    assert ended.code == 2
+    assert f"{out}: 4 points are too many for a page; draw at most 3, or a PNG" in ended.err
+
+
+def test_sentences_that_are_the_same_to_the_model(antiphon, folder: Folders) -> None:  # noqa: ANN001
+    ended = antiphon("map", folder("bahdanau"), "-", stdin="ß\nü\n".encode())
+    assert ended.code == 0
+    assert "the last state of the encoder; these sentences are the same to the model" in ended.err
+
+
 @pytest.mark.parametrize(
     ("kind", "arguments", "words"),
     [
-        ("bahdanau", ["LINES", "--out", "map.jpg"], "map.jpg: a map is PNG, SVG or HTML; give a name that ends in"),
+        (
+            "bahdanau",
+            ["LINES", "--out", "map.jpg"],
+            "map.jpg: PNG, SVG or HTML can be written; give a name that",
+        ),
         ("bahdanau", ["LINES", "--out", "no/map.png"], "no/map.png: there is no folder no; make it first"),
         ("bahdanau", ["nowhere.txt"], "nowhere.txt: no such file"),
-        ("bahdanau", ["ONE"], "a map needs at least two sentences, got 1; give more"),
+        ("bahdanau", ["ONE"], "ONE: a map needs at least two sentences that differ, got 1; give more"),
         ("bahdanau", ["EMPTY"], "EMPTY: not one line can be used"),
         ("rnn-concatenated", ["LINES", "--pool", "mean"], "pool: mean of the source's states cannot be had"),
     ],
@@ -177,7 +204,9 @@ def test_map_refusals(
     files["EMPTY"].write_text("\n \n")
     ended = antiphon("map", folder(kind), *(str(files.get(argument, argument)) for argument in arguments))
     assert (ended.code, ended.out) == (2, "")
-    assert f"antiphon: {words.replace('EMPTY', str(files['EMPTY']))}" in ended.err
+    for name, path in files.items():
+        words = words.replace(f"{name}:", f"{path}:")
+    assert f"antiphon: {words}" in ended.err
     assert "Traceback" not in ended.err
 
 
@@ -211,6 +240,10 @@ evaluation: {{metrics: [loss]}}
     assert ("attention/1.png" in report) == ("1" in names)
     assert ("antiphon explain" in card) == bool(names)
     assert ("antiphon map" in card) == (kind == "static")
+    following = f"map {tmp_path / 'run'} FILE" if kind == "static" else f"explain {tmp_path / 'run'} TEXT"
+    assert f"{following}, or open " in ended.err
+    command = following.replace("FILE", str(pairs)).replace("TEXT", "a").split()
+    assert antiphon(*command).code == 0
 
 
 def test_a_folder_that_is_no_model(antiphon, lines: Path, tmp_path: Path) -> None:  # noqa: ANN001

@@ -10,7 +10,7 @@ from matplotlib.image import imread
 
 from antiphon.errors import DiskError, UserError
 from antiphon.pictures.attention import draw_attention
-from antiphon.pictures.canvas import choose_font
+from antiphon.pictures.canvas import Font, choose_font
 from antiphon.pictures.labels import metric_label
 from antiphon.visible import visible
 
@@ -46,6 +46,20 @@ def test_equal_pictures_are_equal_bytes(tmp_path: Path, suffix: str) -> None:
     assert (tmp_path / f"three.{suffix}").read_bytes() != (tmp_path / f"one.{suffix}").read_bytes()
 
 
+def test_if_one_label_does_not_fit_all_are_turned(tmp_path: Path) -> None:
+    for source, turned in ((["a", "b", "wonderful"], 3), (["a", "b", "c"], 0)):
+        draw_attention(np.zeros((1, 3)), source, ["x"], tmp_path / "a.svg")
+        assert (tmp_path / "a.svg").read_text().count("rotate(-90)") == turned
+
+
+def test_the_note_and_the_line_after_the_prompt(tmp_path: Path) -> None:
+    draw_attention(np.zeros((2, 2)), ["a", "b"], ["x", "y"], tmp_path / "plain.svg")
+    draw_attention(np.zeros((2, 2)), ["a", "b"], ["x", "y"], tmp_path / "a.svg", note="what is what", part=(1, 1))
+    plain, noted = (tmp_path / "plain.svg").read_text(), (tmp_path / "a.svg").read_text()
+    assert "<!-- what is what -->" in noted
+    assert noted.count("stroke: #1b2430") == plain.count("stroke: #1b2430") + 2
+
+
 def test_the_picture_grows_with_the_tokens_up_to_a_limit(tmp_path: Path) -> None:
     widths = []
     for count in (5, 60, 300):
@@ -76,6 +90,8 @@ def test_a_letter_no_font_has_is_written_as_its_number() -> None:
     assert font.writable("a") == "a"
     assert font.writable("\U00013000") in ("\U00013000", "U+13000")  # a machine may have a font for it
     assert font.writable("\x02") in ("␂", "U+0002")
+    assert font.writable("a\nb\tc") in ("a␊b␉c", "a↵b⇥c")  # the base font has the arrows
+    assert Font([], frozenset(map(ord, "ab"))).writable("a\nb") == "aU+000Ab"
     assert font.writable("x" * 50) == "x" * 23 + "…"
 
 

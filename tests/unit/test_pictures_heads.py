@@ -86,7 +86,48 @@ def test_many_tokens_get_fewer_labels_that_never_touch(tmp_path: Path) -> None:
     steps = {later - before for before, later in pairwise(shown) if later > before}
     assert len(steps) == 1
     apart = steps.pop() * (24 - 5 * 0.16) / (6 * 120)  # inches from one label to the next
-    assert apart > Ruler(choose_font(rows), 6.0).size("r0")[1]
+    assert apart > Ruler(choose_font(rows), 6.0).size("r0").height
+
+
+def rotations(path: Path) -> dict[str, bool]:
+    """Whether each text of an SVG is turned."""
+    groups = re.findall(r"<!-- (.*?) -->\s*<g ([^>]*)>", path.read_text())
+    return {text: "rotate(-90)" in attributes for text, attributes in groups}
+
+
+def test_if_one_label_does_not_fit_all_are_turned(tmp_path: Path) -> None:
+    draw_heads(grid(1, 2, 2, 3), ["x", "y"], ["a", "b", "wonderful"], tmp_path / "a.svg")
+    turned = rotations(tmp_path / "a.svg")
+    assert [turned[label] for label in ("a", "b", "wonderful")] == [True, True, True]
+    draw_heads(grid(1, 2, 2, 3), ["x", "y"], ["a", "b", "c"], tmp_path / "a.svg")
+    turned = rotations(tmp_path / "a.svg")
+    assert [turned[label] for label in ("a", "b", "c")] == [False, False, False]
+
+
+def test_labels_side_by_side_have_air() -> None:
+    ruler = Ruler(choose_font([]), 9.0)
+    wide = ruler.size("mm").width
+    assert ruler.turned(["a", "mm"], wide / 0.84) == 0
+    assert ruler.turned(["a", "mm"], wide / 0.86) == 90
+
+
+def test_a_line_parts_each_panel(tmp_path: Path) -> None:
+    """As many dark pixels more as two lines in each of two panels have."""
+    counts = []
+    for part in (None, (2, 3)):
+        draw_heads(np.zeros((1, 2, 4, 5)), list("wxyz"), list("abcde"), tmp_path / "a.png", part=part)
+        counts.append(int((np.asarray(imread(tmp_path / "a.png"))[:, :, :3].max(axis=2) < 0.7).sum()))
+    assert counts[1] - counts[0] > 2 * (4 + 5) * 0.26 * 120 * 0.9
+
+
+def test_a_long_note_is_wrapped(tmp_path: Path) -> None:
+    note = " ".join(["word"] * 50)
+    draw_heads(grid(1, 1, 1, 1), ["a"], ["b"], tmp_path / "a.svg", note=note)
+    lines = [text for text in written(tmp_path / "a.svg") if text.startswith("word")]
+    assert len(lines) > 1
+    assert " ".join(lines) == note
+    draw_heads(grid(1, 1, 1, 1), ["a"], ["b"], tmp_path / "a.png", note=note)
+    assert imread(tmp_path / "a.png").shape[1] < 6 * 120
 
 
 def test_the_picture_has_a_largest_size(tmp_path: Path) -> None:

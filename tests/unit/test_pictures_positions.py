@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.image import imread
-from tiny_generators import tiny_generator
+from tiny_generators import BLOCKS, MODELS, tiny_generator
 
 from antiphon.errors import UserError
 from antiphon.pictures.positions import draw_positions, position_tables
@@ -35,6 +35,28 @@ def test_a_learnt_table_is_whole_and_as_learnt() -> None:
         model.encoder.positions.table.weight.detach(),  # type: ignore[union-attr, operator]
     )
     assert tables["learnt positions, encoder"].shape == (512, 8)
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "part", "rows"),
+    [
+        ("convolutions", {}, "encoder", 31),  # data.source.max_length + 1
+        ("learnt-lm", {}, "decoder", 31),
+        ("learnt-lm", {"window": 16}, "decoder", 17),
+        ("learnt-concatenated", {}, "decoder", 62),
+    ],
+)
+def test_of_a_learnt_table_what_training_can_reach(
+    kind: str, data: dict[str, int], part: str, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learnt = {**BLOCKS, "layers": 1, "positions": "learnt"}
+    monkeypatch.setitem(MODELS, "learnt-lm", {"kind": "language-model", "decoder": learnt})
+    monkeypatch.setitem(MODELS, "learnt-concatenated", {"kind": "concatenated", "decoder": learnt})
+    made = tiny_generator(kind, **data)
+    [(name, table)] = position_tables(made.model, made.config).items()
+    assert name == f"learnt positions, {part}: the {rows} of 512 that training can reach"
+    whole = getattr(made.model, part).positions.table.weight.detach()
+    np.testing.assert_array_equal(table, whole[:rows])
 
 
 @pytest.mark.parametrize(

@@ -105,6 +105,9 @@ def test_nothing_is_lost_in_silence() -> None:
         "'a ß': unknown symbols in the source: 'ß' x 1",
         f"'{'a ' * 20}': truncated: the source has 40 tokens, only the first 30 were read",
     ]
+    [both] = sentence_vectors(tiny_generator("bahdanau"), ["ß " * 40]).flags  # a line a sentence
+    assert "unknown symbols" in both
+    assert "truncated" in both
 
 
 @pytest.mark.parametrize("name", ["map.png", "map.svg", "map.html"])
@@ -116,8 +119,18 @@ def test_the_map_is_the_principal_plane_of_the_vectors(tmp_path: Path, name: str
     assert found.made_of == "the largest values of the states of the encoder"
     written = (tmp_path / name).read_bytes()
     assert written.startswith({"map.png": b"\x89PNG", "map.svg": b"<?xml", "map.html": b"<!doctype html>"}[name])
-    with pytest.raises(DataError, match="at least two sentences, got 1"):
+    with pytest.raises(DataError, match=r"^sentences: a map needs at least two sentences that differ, got 1;"):
         api.map_sentences(made, ["a", ""])
+
+
+@pytest.mark.parametrize("name", ["map.svg", "map.html"])
+def test_sentences_that_are_the_same_to_the_model(tmp_path: Path, name: str) -> None:
+    """Words that are not known are all one word."""
+    found = api.map_sentences(tiny_generator("bahdanau"), ["ß", "ü"], tmp_path / name)
+    assert found.spread == "these sentences are the same to the model"
+    assert "hese sentences are the same to the model" in (tmp_path / name).read_text()
+    with pytest.raises(UserError, match=r"map\.jpg: PNG, SVG or HTML can be written"):
+        api.map_sentences(tiny_generator("bahdanau"), ["a", "b"], tmp_path / "map.jpg")
 
 
 def test_sentences_are_lines_or_the_column_of_the_source(tmp_path: Path) -> None:

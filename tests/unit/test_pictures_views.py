@@ -7,9 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_generators import tiny_generator
+from tiny_generators import tiny_config, tiny_generator
 
 from antiphon import api
+from antiphon.config.read import read_config
+from antiphon.config.write import explained_yaml
 from antiphon.errors import DataError, UserError
 from antiphon.pictures.views import answer_and_look, view_of
 
@@ -41,13 +43,33 @@ def test_a_language_model_shows_its_prompt_and_what_it_wrote() -> None:
     assert view.rows == ["K", "L", "M", *answer.tokens]
     assert view.columns == ["<s>", *view.rows[:-1]]
     assert view.weights.shape[2:] == (len(view.rows), len(view.columns))
+    assert view.part == (3, 4)  # a line after the prompt; the columns begin with <s>
+    assert "a row is a token of the prompt or, below the line, one that was written" in view.note
+    assert view.only(layer=1, head=1).part == (3, 4)
+    unasked = view_of(made, answer_and_look(made, ""))
+    assert unasked.part is None
+    assert "prompt" not in unasked.note
+
+
+def test_one_network_says_where_the_rest_of_a_row_is() -> None:
+    made = tiny_generator("transformer-concatenated")
+    answer = answer_and_look(made, "a b")
+    cross, own = view_of(made, answer, "cross"), view_of(made, answer, "own")
+    assert (cross.weights.sum(-1) < 0.999).any()
+    np.testing.assert_allclose(cross.weights.sum(-1) + own.weights.sum(-1), 1.0, atol=1e-5)
+    assert cross.note.endswith("the rest of each row, up to 1, goes to the answer (own)")
+    assert own.note.endswith("the rest of each row, up to 1, goes to the source (cross)")
+    other = tiny_generator("transformer")
+    assert "rest" not in view_of(other, answer_and_look(other, "a b")).note
 
 
 def test_a_language_model_writes_only_a_little() -> None:
     made = tiny_generator("transformer-lm", window=40)
     assert len(answer_and_look(made, "K").tokens) == 24
-    with pytest.raises(DataError, match=r"20 tokens and 24 to write are more than the 40 .*; give a shorter text"):
-        answer_and_look(made, " ".join("K" * 20))
+    assert len(answer_and_look(made, " ".join("K" * 20)).tokens) == 20  # as many as fit beside the text
+    assert len(answer_and_look(tiny_generator("transformer-lm"), " ".join("K" * 30)).tokens) == 24
+    with pytest.raises(UserError, match=r"40 tokens, and 1 to write .* more than the 40 .*; shorten the text"):
+        answer_and_look(made, " ".join("K" * 40))
 
 
 def test_one_layer_one_head_or_both() -> None:
@@ -76,6 +98,7 @@ def test_explain_draws_a_grid_one_head_or_as_before(tmp_path: Path) -> None:
     api.explain(transformer, "a b", path, layer=3, head=2)
     assert f"{answer.text}   (layer 3, head 2)" in written(path)
     assert "head 2" not in written(path)
+    assert "attention to the source: a row is a token written," in " ".join(written(path))
     api.explain(transformer, "a b", path, attention="source", head=2)
     assert {"a b   (head 2)", "head 2", "layer 1", "layer 2"} <= {*written(path)}
     assert "layer 3" not in written(path)
@@ -98,6 +121,10 @@ def test_models_without_attention_say_so_and_what_to_do(kind: str, words: str, t
     assert str(refused.value).startswith(words)
     assert "antiphon map" in str(refused.value)
     assert not (tmp_path / "a.png").exists()
+    (tmp_path / "config.yaml").write_text(explained_yaml(tiny_config(kind)))
+    remedies = re.findall(r"'(model\.\w+=.*?)'", str(refused.value))
+    mended = read_config(tmp_path / "config.yaml", remedies)  # on the run's own config, where every key is written
+    assert mended.model.decoder.kind == ("bahdanau" if kind == "static" else "transformer")
 
 
 def test_other_refusals(tmp_path: Path) -> None:

@@ -57,8 +57,8 @@ def explain(
         raise UserError(problems)
     kind = cast("Kind | None", attention and attention.value)
     generator = api.load(run)
-    if positions:
-        tables = api.positions(generator, out or Path())
+    if positions and out is not None:
+        tables = api.positions(generator, out)
         for name, table in tables.items():
             say(f"{name}: {table.shape[0]} positions of {table.shape[1]} dimensions")
         say(f"wrote {out}")
@@ -72,11 +72,9 @@ def explain(
 
 def contradictions(text: str | None, out: Path | None, positions: bool, chosen: list[object]) -> list[str]:
     """What does not go together, and what cannot be written."""
-    problems = []
-    if out is not None and out.suffix.lower() not in (".png", ".svg"):
-        problems.append(f"{out}: pictures are PNG or SVG; give a name that ends in .png or .svg")
-    elif out is not None and not out.parent.is_dir():
-        problems.append(f"{out}: there is no folder {out.parent}; make it first")
+    from antiphon.pictures.paths import PICTURES, folder_problems, suffix_problems
+
+    problems = [] if out is None else suffix_problems(out, PICTURES) or folder_problems(out)
     if positions and out is None:
         problems.append("--positions: a terminal is too coarse for it; add --out positions.png")
     if positions and (text is not None or any(one is not None for one in chosen)):

@@ -13,11 +13,12 @@ from antiphon.cli.lines import input_lines
 from antiphon.cli.output import put_line, say
 
 if TYPE_CHECKING:
+    from antiphon.decoding.generator import Generator
     from antiphon.pictures.sentences import Pool
 
 __all__ = ["map_"]
 
-LISTED = 20  # flags that are said; the rest is counted
+LISTED = 20  # sentences of which something is said; the rest is counted
 
 
 class Pooling(StrEnum):
@@ -53,33 +54,55 @@ def map_(
     labels that have room are written; an .html file can be searched and zoomed.
     """
     from antiphon import api
-    from antiphon.errors import UserError
+    from antiphon.errors import DataError, UserError
+    from antiphon.pictures.map import draw_map, few_problems
+    from antiphon.pictures.page import page_problems
+    from antiphon.pictures.paths import MAPS, folder_problems, suffix_problems
 
-    if out is not None and out.suffix.lower() not in (".png", ".svg", ".html"):
-        raise UserError(f"{out}: a map is PNG, SVG or HTML; give a name that ends in .png, .svg or .html")
-    if out is not None and not out.parent.is_dir():
-        raise UserError(f"{out}: there is no folder {out.parent}; make it first")
+    if out is not None and (problems := suffix_problems(out, MAPS) or folder_problems(out)):
+        raise UserError(problems)
     generator = api.load(run)
-    if file == "-":
-        sentences = list(dict.fromkeys(line for line in input_lines(file) if line.strip()))
-    else:
-        sentences, dropped = api.read_sentences(generator, file)
-        say_dropped(dropped.facts())
-    title = "" if file == "-" else f"{len(sentences):,} sentences of {Path(file).name}"
-    found = api.map_sentences(generator, sentences, out, pool=cast("Pool | None", pool and pool.value), title=title)
+    sentences = said_once() if file == "-" else of_file(generator, file)
+    if problems := few_problems("stdin" if file == "-" else file, len(sentences)):
+        raise DataError(problems)
+    if out is not None and out.suffix.lower() == ".html" and (problems := page_problems(out, len(sentences))):
+        raise UserError(problems)
+    found = api.map_sentences(generator, sentences, pool=cast("Pool | None", pool and pool.value))
     say_flags(found.flags)
-    across, down = found.plane.shares
-    say(f"{found.made_of}; {across:.0%} and {down:.0%} of the variance")
+    say(f"{found.made_of}; {found.spread}")
     if out is not None:
+        name = "" if file == "-" else f" of {Path(file).name}"
+        draw_map(found, out, title=f"{len(found.sentences):,} sentences{name}")
         say(f"wrote {out}")
         return
     for (x, y), sentence in zip(found.plane.points.tolist(), found.sentences, strict=True):
         put_line(f"{x:.4f}", f"{y:.4f}", sentence)
 
 
+def said_once() -> list[str]:
+    """The lines of stdin, each once; how many were left out, and why."""
+    lines = list(input_lines("-"))
+    full = [line for line in lines if line.strip()]
+    sentences = list(dict.fromkeys(full))
+    reasons = {"empty": len(lines) - len(full), "said before": len(full) - len(sentences)}
+    if told := ", ".join(f"{count} x {reason}" for reason, count in reasons.items() if count):
+        say(f"stdin: left out {len(lines) - len(sentences)} of {len(lines)} lines ({told})")
+    return sentences
+
+
+def of_file(generator: Generator, file: str) -> list[str]:
+    """The sentences of a file; which lines were left out, and why."""
+    from antiphon import api
+
+    sentences, dropped = api.read_sentences(generator, file)
+    say_dropped(dropped.facts())
+    return sentences
+
+
 def say_flags(flags: list[str]) -> None:
-    """The first of them, and how many there are."""
+    """The first of them, a line a sentence, and how many more there are."""
     for flag in flags[:LISTED]:
         say(flag)
     if len(flags) > LISTED:
-        say(f"{len(flags) - LISTED} more sentences are flagged")
+        more = len(flags) - LISTED
+        say("1 more sentence is flagged" if more == 1 else f"{more} more sentences are flagged")

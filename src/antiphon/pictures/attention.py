@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from antiphon.pictures.canvas import Font, choose_font, draw_scale, save_figure
+from antiphon.pictures.canvas import Font, Ruler, choose_font, draw_scale, note_lines, save_figure, stride
 from antiphon.pictures.palette import HEAT, INK, LINE, QUIET
 
 __all__ = ["draw_attention"]
@@ -35,8 +35,20 @@ class _Size:
         return cls(across=min(S * _CELL, _LONGEST_SIDE), down=min(T * _CELL, _LONGEST_SIDE))
 
 
-def draw_attention(weights: NDArray[Any], source: list[str], target: list[str], path: Path, title: str = "") -> None:
-    """Write a_ij, the weight of source token j when target token i was written, as PNG or SVG by suffix."""
+def draw_attention(
+    weights: NDArray[Any],
+    source: list[str],
+    target: list[str],
+    path: Path,
+    title: str = "",
+    *,
+    note: str = "",
+    part: tuple[int, int] | None = None,
+) -> None:
+    """Write a_ij, the weight of source token j when target token i was written, as PNG or SVG by suffix.
+
+    The note goes below; `part` draws a line after so many rows and one after so many columns.
+    """
     if np.shape(weights) != (len(target), len(source)):
         raise ValueError(f"weights {np.shape(weights)} do not fit {len(target)} target and {len(source)} source tokens")
     target, source = target or ["(nothing)"], source or ["(nothing)"]
@@ -44,24 +56,29 @@ def draw_attention(weights: NDArray[Any], source: list[str], target: list[str], 
     if np.size(weights):
         cells[:] = np.nan_to_num(np.asarray(weights, dtype=np.float64), nan=0.0, posinf=0.0, neginf=0.0)
     size = _Size.of(len(target), len(source))
-    font = choose_font([*source, *target, title])
+    font = choose_font([*source, *target, title, note])
     figure = Figure(figsize=(size.across, size.down), facecolor="white")
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))  # labels lie outside; saving cuts tightly around them
     highest = float(cells.max()) or 1.0
     image = axes.imshow(cells, cmap=HEAT, vmin=0.0, vmax=highest, aspect="auto", interpolation="nearest")
     _write_labels(axes, font, source, target, size)
     _draw_grid(axes, cells, size)
+    if part is not None:
+        axes.axhline(part[0] - 0.5, color=INK, linewidth=0.8)
+        axes.axvline(part[1] - 0.5, color=INK, linewidth=0.8)
     high = min(size.down, 1.5) / size.down
     draw_scale(figure, image, font, (1.0 + 0.12 / size.across, 1.0 - high, 0.10 / size.across, high))
     if title:
         _write_title(axes, font, title)
+    if note:
+        _write_note(axes, font, note, size)
     save_figure(figure, path)
 
 
 def _write_labels(axes: Axes, font: Font, source: list[str], target: list[str], size: _Size) -> None:
-    """Source above, target at the left; long source words stand on their heads."""
+    """Source above, target at the left."""
     columns, rows = [font.writable(token) for token in source], [font.writable(token) for token in target]
-    every_column, every_row = _stride(len(columns), size.across), _stride(len(rows), size.down)
+    every_column, every_row = stride(_POINTS, size.across / len(columns)), stride(_POINTS, size.down / len(rows))
     at_columns, at_rows = range(0, len(columns), every_column), range(0, len(rows), every_row)
     axes.xaxis.tick_top()
     axes.set_xticks(list(at_columns))
@@ -69,17 +86,14 @@ def _write_labels(axes: Axes, font: Font, source: list[str], target: list[str], 
     small = font.sized(_POINTS)
     axes.set_xticklabels([columns[i] for i in at_columns], fontproperties=small)
     axes.set_yticklabels([rows[i] for i in at_rows], fontproperties=small)
+    room = every_column * size.across / len(columns)
+    turned = Ruler(font, _POINTS).turned((columns[i] for i in at_columns), room)
     for text in axes.get_xticklabels():
-        text.set_rotation(0 if len(text.get_text()) <= 2 else 90)
+        text.set_rotation(turned)
     for text in [*axes.get_xticklabels(), *axes.get_yticklabels()]:
         text.set_parse_math(False)  # a dollar sign is a dollar sign
         text.set_color(INK)
     axes.tick_params(length=0, pad=4)
-
-
-def _stride(tokens: int, inches: float) -> int:
-    """Every how manieth token gets a label, so that labels never touch."""
-    return max(1, round(tokens * _CELL * 0.6 / inches))
 
 
 def _draw_grid(axes: Axes, cells: NDArray[np.float64], size: _Size) -> None:
@@ -99,3 +113,11 @@ def _write_title(axes: Axes, font: Font, title: str) -> None:
     text = axes.set_title(font.writable(title, longest=100, keep=" "), loc="left", pad=10, color=INK)
     text.set_fontproperties(font.sized(10.5))
     text.set_parse_math(False)
+
+
+def _write_note(axes: Axes, font: Font, note: str, size: _Size) -> None:
+    lines = note_lines(font, 8.0, note, size.across)
+    axes.text(
+        0.0, -0.12 / size.down, lines, transform=axes.transAxes, color=QUIET, ha="left", va="top",
+        fontproperties=font.sized(8.0), parse_math=False,
+    )  # fmt: skip

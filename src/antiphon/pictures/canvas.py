@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import math
 import threading
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -19,18 +21,21 @@ from matplotlib.image import AxesImage
 from antiphon.errors import UserError
 from antiphon.files import disk_errors, write_bytes
 from antiphon.pictures.palette import QUIET
+from antiphon.pictures.paths import PICTURES, suffix_problems
 from antiphon.visible import visible
 
-__all__ = ["Font", "Ruler", "choose_font", "draw_scale", "save_figure"]
+__all__ = ["Extent", "Font", "Ruler", "choose_font", "draw_scale", "note_lines", "save_figure", "stride"]
 
 _DPI = 120
 _FINE = 1200  # dots an inch for measuring
+_NARROWEST_NOTE = 5.2  # inches
 _BASE = "DejaVu Sans"  # comes with matplotlib
 _WIDER = (  # families with many scripts; only those that are installed are used
     "Noto Sans CJK", "Noto Sans", "Noto Naskh Arabic", "Noto Emoji", "Source Han Sans", "WenQuanYi",
     "Droid Sans Fallback", "Arial Unicode MS", "Hiragino Sans", "PingFang", "Apple SD Gothic", "Microsoft YaHei",
     "Yu Gothic", "Malgun Gothic", "Nirmala UI", "Segoe UI", "FreeSans", "Unifont",
 )  # fmt: skip
+_STAND_INS = {"\n": "↵", "\t": "⇥"}  # more fonts have these than the control pictures ␊ and ␉
 _SETTINGS_LOCK = threading.Lock()  # the settings of matplotlib are global
 
 
@@ -45,13 +50,28 @@ class Font:
         return FontProperties(family=self.families, size=size)
 
     def writable(self, text: str, longest: int = 24, keep: str = "") -> str:
-        """The text as this font can draw it: a letter no font has becomes its number, U+4F60."""
+        """The text as this font can draw it: a letter no font has becomes its number, U+4F60; a line end is ␊ or ↵."""
         drawn = "".join(self._drawn(character, keep) for character in text)
         return drawn if len(drawn) <= longest else drawn[: longest - 1] + "…"
 
     def _drawn(self, character: str, keep: str) -> str:
-        seen = visible(character, keep)
-        return seen if all(ord(c) in self._known for c in seen) else f"U+{ord(character):04X}"
+        for seen in (visible(character, keep), _STAND_INS.get(character, "")):
+            if seen and all(ord(c) in self._known for c in seen):
+                return seen
+        return f"U+{ord(character):04X}"
+
+
+@dataclass(frozen=True)
+class Extent:
+    """The room that a line takes: its width, and how far it reaches above and below its baseline."""
+
+    width: float
+    above: float
+    below: float
+
+    @property
+    def height(self) -> float:
+        return self.above + self.below
 
 
 class Ruler:
@@ -63,13 +83,42 @@ class Ruler:
         figure = Figure(figsize=(0.1, 0.1), dpi=_FINE)
         self._renderer: RendererBase = FigureCanvasAgg(figure).get_renderer()  # type: ignore[no-untyped-call]
 
-    def size(self, text: str) -> tuple[float, float]:
-        """Width and height of a line; what hangs below it counts."""
-        width, height, _ = self._renderer.get_text_width_height_descent(text, self._font, ismath=False)
-        return float(width) / _FINE, float(height) / _FINE
+    def size(self, text: str) -> Extent:
+        """The room for a line that is drawn at its baseline; none is lower than "lp", so that all lines are alike."""
+        usual, own = self._ink("lp"), self._ink(text)
+        return Extent(own.width, max(usual.above, own.above), max(usual.below, own.below))
 
     def widest(self, texts: Iterable[str]) -> float:
-        return max((self.size(text)[0] for text in texts), default=0.0)
+        return max((self.size(text).width for text in texts), default=0.0)
+
+    def turned(self, texts: Iterable[str], room: float) -> int:
+        """The angle of labels that have so much room each: if one is too wide, all stand on their heads."""
+        return 0 if self.widest(texts) <= 0.85 * room else 90
+
+    def wrapped(self, text: str, room: float) -> str:
+        """The text in lines as wide as the room; a word that is wider has a line of its own."""
+        lines: list[str] = []
+        for word in text.split(" "):
+            longer = f"{lines[-1]} {word}" if lines else word
+            if lines and self.size(longer).width <= room:
+                lines[-1] = longer
+            else:
+                lines.append(word)
+        return "\n".join(lines)
+
+    def _ink(self, text: str) -> Extent:
+        width, height, below = self._renderer.get_text_width_height_descent(text, self._font, ismath=False)
+        return Extent(float(width) / _FINE, float(height - below) / _FINE, float(below) / _FINE)
+
+
+def note_lines(font: Font, points: float, note: str, width: float) -> str:
+    """What goes below a picture of this width; below a narrow one it is wider than that."""
+    return Ruler(font, points).wrapped(font.writable(note, longest=300, keep=" "), max(width, _NARROWEST_NOTE))
+
+
+def stride(points: float, cell: float) -> int:
+    """Every how manieth cell of so many inches gets a label, so that labels never touch."""
+    return max(1, math.ceil(1.25 * points / 72 / cell - 1e-9))
 
 
 def choose_font(texts: Iterable[str]) -> Font:
@@ -114,9 +163,9 @@ def draw_scale(figure: Figure, image: AxesImage, font: Font, place: tuple[float,
 
 def save_figure(figure: Figure, path: Path) -> None:
     """PNG or SVG by suffix; the same figure gives the same bytes."""
+    if problems := suffix_problems(path, PICTURES):
+        raise UserError(problems)
     suffix = path.suffix.lower()
-    if suffix not in (".png", ".svg"):
-        raise UserError(f"{path}: pictures are written as PNG or SVG; let the name end in .png or .svg")
     buffer = io.BytesIO()
     FigureCanvasAgg(figure)
     # Dates, versions and random ids would make equal pictures differ.

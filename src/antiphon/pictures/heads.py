@@ -12,10 +12,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
-from antiphon.pictures.canvas import Font, Ruler, choose_font, save_figure
+from antiphon.pictures.canvas import Font, Ruler, choose_font, draw_scale, note_lines, save_figure, stride
 from antiphon.pictures.palette import HEAT, INK, LINE, QUIET
 
 __all__ = ["draw_heads"]
@@ -77,41 +78,44 @@ def draw_heads(
     note: str = "",
     layers: list[int] | None = None,
     heads: list[int] | None = None,
+    part: tuple[int, int] | None = None,
 ) -> None:
     """Write weights [L, N, T, S] as PNG or SVG by suffix: a row of panels for each layer, a column for each head.
 
-    `layers` and `heads` are their numbers, if not 1, 2, 3, ...; the note goes below the panels.
+    `layers` and `heads` are their numbers, if not 1, 2, 3, ...; the note goes below the panels. `part` draws a line
+    after so many rows and one after so many columns of each.
     """
     if np.ndim(weights) != 4 or np.shape(weights)[2:] != (len(rows), len(columns)) or not np.size(weights):
         raise ValueError(f"weights {np.shape(weights)} do not fit {len(rows)} rows and {len(columns)} columns")
     cells = np.nan_to_num(np.asarray(weights, dtype=np.float64), nan=0.0, posinf=0.0, neginf=0.0)
     layout = _Layout.of(cells.shape)
-    font = choose_font([*rows, *columns, title])
+    font = choose_font([*rows, *columns, title, note])
     figure = Figure(figsize=(layout.width, layout.height), facecolor="white")
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))  # in inches; what lies outside is kept when saving
     axes.set(xlim=(0.0, layout.width), ylim=(layout.height, 0.0), autoscale_on=False)
     axes.set_axis_off()
-    highest = float(cells.max()) or 1.0
-    _draw_panels(axes, cells, layout, highest)
+    image = _draw_panels(axes, cells, layout, part)
     left = _write_rows(axes, [font.writable(row) for row in rows], layout, font)
     above = _write_columns(axes, [font.writable(column) for column in columns], layout, font)
     names = layers or list(range(1, layout.layers + 1)), heads or list(range(1, layout.heads + 1))
     _name_panels(axes, layout, font, names, left=left, above=above)
-    _draw_scale(axes, layout, font, highest)
+    high = min(layout.height, 1.5) / layout.height
+    draw_scale(figure, image, font, (1.0 + 0.16 / layout.width, 1.0 - high, 0.10 / layout.width, high))
     if title:
         _write(axes, font, 10.5, -left, -above - 0.42, font.writable(title, longest=100, keep=" "), INK, "left")
     if note:
-        _write(
-            axes, font, 8.0, 0.0, layout.height + 0.12, font.writable(note, longest=200, keep=" "), QUIET, "left", "top"
-        )
+        lines = note_lines(font, 8.0, note, layout.width)
+        _write(axes, font, 8.0, 0.0, layout.height + 0.12, lines, QUIET, "left", "top")
     save_figure(figure, path)
 
 
-def _draw_panels(axes: Axes, cells: NDArray[np.float64], layout: _Layout, highest: float) -> None:
+def _draw_panels(axes: Axes, cells: NDArray[np.float64], layout: _Layout, part: tuple[int, int] | None) -> AxesImage:
+    """All on one scale; the last of them, to explain its colours."""
+    highest = float(cells.max()) or 1.0
     width, height = layout.columns * layout.across, layout.rows * layout.down
     for layer, head in np.ndindex(layout.layers, layout.heads):
         x, y = layout.left(head), layout.top(layer)
-        axes.imshow(
+        image = axes.imshow(
             cells[layer, head], cmap=HEAT, vmin=0.0, vmax=highest, aspect="auto", interpolation="nearest",
             extent=(x, x + width, y + height, y),
         )  # fmt: skip
@@ -119,13 +123,18 @@ def _draw_panels(axes: Axes, cells: NDArray[np.float64], layout: _Layout, highes
             down = [[(x + i * layout.across, y), (x + i * layout.across, y + height)] for i in range(1, layout.columns)]
             across = [[(x, y + i * layout.down), (x + width, y + i * layout.down)] for i in range(1, layout.rows)]
             axes.add_collection(LineCollection([*down, *across], colors=LINE, linewidths=0.4), autolim=False)
+        if part is not None:
+            row, column = y + part[0] * layout.down, x + part[1] * layout.across
+            lines = [[(x, row), (x + width, row)], [(column, y), (column, y + height)]]
+            axes.add_collection(LineCollection(lines, colors=INK, linewidths=0.7), autolim=False)
         axes.add_patch(Rectangle((x, y), width, height, fill=False, edgecolor=QUIET, linewidth=0.5, clip_on=False))
     axes.set(xlim=(0.0, layout.width), ylim=(layout.height, 0.0))  # imshow has moved them
+    return image
 
 
 def _write_rows(axes: Axes, labels: list[str], layout: _Layout, font: Font) -> float:
     """The tokens left of each layer; how far they reach."""
-    every = _stride(layout.points, layout.down)
+    every = stride(layout.points, layout.down)
     for layer, row in np.ndindex(layout.layers, layout.rows):
         if row % every == 0:
             y = layout.top(layer) + (row + 0.5) * layout.down
@@ -134,21 +143,20 @@ def _write_rows(axes: Axes, labels: list[str], layout: _Layout, font: Font) -> f
 
 
 def _write_columns(axes: Axes, labels: list[str], layout: _Layout, font: Font) -> float:
-    """The tokens above each head, once; long ones stand on their heads. How far they reach."""
-    every = _stride(layout.points, layout.across)
+    """The tokens above each head, once; how far they reach."""
+    every = stride(layout.points, layout.across)
     ruler = Ruler(font, layout.points)
     shown = range(0, layout.columns, every)
-    flat = {column: ruler.size(labels[column])[0] < 0.95 * every * layout.across for column in shown}
+    turned = ruler.turned((labels[column] for column in shown), every * layout.across)
+    low = ruler.size("").below  # flat labels share a baseline
     for head in range(layout.heads):
         for column in shown:
-            x, turned = layout.left(head) + (column + 0.5) * layout.across, 0 if flat[column] else 90
-            _write(axes, font, layout.points, x, -_AIR, labels[column], INK, "center", "bottom", turned)
-    return _AIR + max(layout.points / 72, ruler.widest(labels[column] for column in shown if not flat[column]))
-
-
-def _stride(points: float, inches: float) -> int:
-    """Every how manieth token gets a label, so that labels never touch."""
-    return max(1, int(np.ceil(1.25 * points / 72 / inches - 1e-9)))
+            x = layout.left(head) + (column + 0.5) * layout.across
+            if turned:
+                _write(axes, font, layout.points, x, -_AIR, labels[column], INK, "center", "bottom", turned)
+            else:
+                _write(axes, font, layout.points, x, -_AIR - low, labels[column], INK, "center", "baseline")
+    return _AIR + (ruler.widest(labels[column] for column in shown) if turned else layout.points / 72)
 
 
 def _name_panels(
@@ -160,19 +168,6 @@ def _name_panels(
     for layer, number in enumerate(names[0]):
         y = layout.top(layer) + layout.rows * layout.down / 2
         _write(axes, font, 8.0, -left - 0.12, y, f"layer {number}", QUIET, "right", "center", 90)
-
-
-def _draw_scale(axes: Axes, layout: _Layout, font: Font, highest: float) -> None:
-    """A narrow bar at the right, at most an inch and a half high."""
-    x, high = layout.width + 0.16, min(layout.height, 1.5)
-    bar = np.linspace(1.0, 0.0, 128)[:, None]
-    image = axes.imshow(bar, cmap=HEAT, vmin=0.0, vmax=1.0, aspect="auto", extent=(x, x + 0.10, high, 0.0))
-    image.set_clip_on(False)
-    axes.set(xlim=(0.0, layout.width), ylim=(layout.height, 0.0))
-    axes.add_patch(Rectangle((x, 0.0), 0.10, high, fill=False, edgecolor=QUIET, linewidth=0.4, clip_on=False))
-    most = f"{highest:.2f}".rstrip("0").rstrip(".")
-    for y, label in ((0.0, most), (high, "0")):
-        _write(axes, font, 7.5, x + 0.14, y, label, QUIET, "left", "center_baseline")
 
 
 def _write(

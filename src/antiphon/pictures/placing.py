@@ -13,6 +13,8 @@ __all__ = ["Box", "place_labels"]
 
 _DISTANCES = 25_000_000  # measured in all: of more than 5,000 points only every so manieth may get a label
 _ROWS = 256  # points whose distances are held in memory at a time
+_DISTANCE = 1.8  # radii from a point to its label
+_CLEAR = np.array([3.0, 2.0])  # and from the label to other points, across and down: more than to its own
 # Where a label may stand: its lower left corner is the point + (a x width, b x height) + (c, d) x the distance kept.
 _PLACES = (
     (0.0, -0.5, 1, 0),
@@ -60,17 +62,21 @@ def place_labels(
 ) -> list[Box | None]:
     """A box for each point [n, 2] whose label of width and height [n, 2] has room inside the frame, else None.
 
-    No box touches another, nor a dot of this radius.
+    No box touches another, nor a dot of this radius. From the dots of other points it keeps farther away than from its
+    own, so that nobody takes it for theirs; points on one spot share a label.
     """
     frame = Box(frame.left + radius, frame.bottom + radius, frame.right - radius, frame.top - radius)
     dots = np.hstack([points - radius, points + radius])
+    clear = np.hstack([points - _CLEAR * radius, points + _CLEAR * radius])
     taken = np.empty((0, 4))
     boxes: list[Box | None] = [None] * len(points)
     candidates = np.arange(0, len(points), max(1, len(points) ** 2 // _DISTANCES))
     for number in candidates[np.argsort(-_isolation(points, candidates), kind="stable")]:
+        own = np.abs(points - points[number]).max(axis=1) <= radius
+        around = np.where(own[:, None], dots, clear)
         for place in _PLACES:
-            box = _box(points[number], sizes[number], place, distance=1.8 * radius)
-            if box.inside(frame) and not box.touches(dots) and not box.touches(taken):
+            box = _box(points[number], sizes[number], place, distance=_DISTANCE * radius)
+            if box.inside(frame) and not box.touches(around) and not box.touches(taken):
                 boxes[number] = box
                 taken = np.vstack([taken, box.wider(2 * radius, radius / 2)])
                 break

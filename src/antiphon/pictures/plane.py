@@ -18,7 +18,7 @@ from antiphon.pictures.canvas import Font, Ruler, choose_font, save_figure
 from antiphon.pictures.palette import ACCENT, INK, LINE, QUIET
 from antiphon.pictures.placing import Box, place_labels
 
-__all__ = ["Plane", "axis_name", "draw_plane", "principal_plane"]
+__all__ = ["Plane", "axis_name", "draw_plane", "fitted", "principal_plane"]
 
 _WIDTH = 11.0
 _SHORTEST, _TALLEST = 5.0, 11.0
@@ -26,6 +26,7 @@ _MARGIN = 0.35  # between the outermost points and the frame
 _POINTS = 7.5
 _LONGEST_LABEL = 36
 _RADIUS = 0.028  # of a dot
+_SAME = 1e-6  # of the largest value: a difference that single precision makes
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,11 @@ class Plane:
 
     points: NDArray[np.float64]
     shares: tuple[float, float]
+
+    @property
+    def one_spot(self) -> bool:
+        """Whether all states are equal, so that there is no direction in which they differ."""
+        return self.shares == (0.0, 0.0)
 
 
 def principal_plane(states: NDArray[Any]) -> Plane:
@@ -44,6 +50,8 @@ def principal_plane(states: NDArray[Any]) -> Plane:
     values = np.asarray(states, dtype=np.float64)
     if not np.isfinite(values).all():
         raise UserError("the model's states are not numbers; its training has diverged, so train it again")
+    if np.ptp(values, axis=0).max() <= _SAME * np.abs(values).max():
+        return Plane(np.zeros((len(values), 2)), (0.0, 0.0))
     centred = values - values.mean(axis=0)
     _, sizes, directions = np.linalg.svd(centred, full_matrices=False)
     largest = np.abs(directions).argmax(axis=1)
@@ -52,8 +60,7 @@ def principal_plane(states: NDArray[Any]) -> Plane:
     kept = min(2, len(sizes))
     points[:, :kept] = centred @ directions[:kept].T
     variances[:kept] = sizes[:kept] ** 2
-    total = float((sizes**2).sum())
-    shares = variances / total if total > 0 else variances
+    shares = variances / float((sizes**2).sum())
     return Plane(points, (float(shares[0]), float(shares[1])))
 
 
@@ -67,36 +74,40 @@ def draw_plane(plane: Plane, labels: list[str], path: Path, title: str = "") -> 
     if len(labels) != len(plane.points):
         raise ValueError(f"{len(labels)} labels do not fit {len(plane.points)} points")
     font = choose_font([*labels, title])
-    width, height, inches = _frame(plane.points)
-    figure = Figure(figsize=(width, height), facecolor="white")
+    height, inches = fitted(plane.points, _WIDTH, between=(_SHORTEST, _TALLEST), margin=_MARGIN)
+    figure = Figure(figsize=(_WIDTH, height), facecolor="white")
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
-    axes.set(xlim=(0.0, width), ylim=(0.0, height), xticks=[], yticks=[])
+    axes.set(xlim=(0.0, _WIDTH), ylim=(0.0, height), xticks=[], yticks=[])
     size = (2 * _RADIUS * 72) ** 2
     axes.scatter(inches[:, 0], inches[:, 1], s=size, color=ACCENT, alpha=0.8, linewidths=0, zorder=3)
-    _write_labels(axes, font, inches, labels, Box(0.0, 0.0, width, height))
+    _write_labels(axes, font, inches, labels, Box(0.0, 0.0, _WIDTH, height))
     _dress(axes, font, plane.shares, title)
     save_figure(figure, path)
 
 
-def _frame(points: NDArray[np.float64]) -> tuple[float, float, NDArray[np.float64]]:
-    """Width and height, and the points in it; one scale for both axes, so that distances can be compared."""
+def fitted(
+    points: NDArray[np.float64], width: float, *, between: tuple[float, float], margin: float
+) -> tuple[float, NDArray[np.float64]]:
+    """The height of a frame, and the points in it; one scale for both axes, so that distances can be compared."""
     low, high = points.min(axis=0), points.max(axis=0)
     span = np.maximum(high - low, 1e-12)
-    height = float(np.clip((_WIDTH - 2 * _MARGIN) * span[1] / span[0] + 2 * _MARGIN, _SHORTEST, _TALLEST))
-    room = np.array([_WIDTH, height]) - 2 * _MARGIN
-    scale = float((room / span).min())
-    middle = np.array([_WIDTH, height]) / 2
-    return _WIDTH, height, (points - (low + high) / 2) * scale + middle
+    height = float(np.clip((width - 2 * margin) * span[1] / span[0] + 2 * margin, *between))
+    frame = np.array([width, height])
+    scale = float(((frame - 2 * margin) / span).min())
+    return height, (points - (low + high) / 2) * scale + frame / 2
 
 
 def _write_labels(axes: Axes, font: Font, inches: NDArray[np.float64], labels: list[str], frame: Box) -> None:
     ruler = Ruler(font, _POINTS)
     texts = [font.writable(label, longest=_LONGEST_LABEL, keep=" ") for label in labels]
-    sizes = np.array([ruler.size(text) for text in texts]).reshape(-1, 2)
-    for text, box in zip(texts, place_labels(inches, sizes, frame, radius=_RADIUS), strict=True):
+    extents = [ruler.size(text) for text in texts]
+    sizes = np.array([(extent.width, extent.height) for extent in extents]).reshape(-1, 2)
+    boxes = place_labels(inches, sizes, frame, radius=_RADIUS)
+    for text, extent, box in zip(texts, extents, boxes, strict=True):
         if box is not None:
+            # At the baseline: "bottom" would be that of a line as matplotlib lays it out, which is higher.
             axes.text(
-                box.left, box.bottom, text, color=INK, ha="left", va="bottom",
+                box.left, box.bottom + extent.below, text, color=INK, ha="left", va="baseline",
                 fontproperties=font.sized(_POINTS), parse_math=False, zorder=4,
             )  # fmt: skip
 

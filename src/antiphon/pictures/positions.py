@@ -15,6 +15,8 @@ from matplotlib.image import AxesImage
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from antiphon.config.models import ConcatenatedConfig
+from antiphon.config.schema import Config
 from antiphon.encoders.positions import LearntPositions, Positions, SinusoidalPositions
 from antiphon.model import SequenceModel
 from antiphon.pictures.canvas import Font, choose_font, draw_scale, save_figure
@@ -28,8 +30,10 @@ _ROWS = 100  # of a table that has no end
 _ROW = 0.06  # inches a position, within these limits
 
 
-def position_tables(model: SequenceModel) -> dict[str, NDArray[Any]]:
-    """The positions of each part that has any [P, D], by name: a learnt table whole, of sinusoids the first 100."""
+def position_tables(model: SequenceModel, config: Config | None = None) -> dict[str, NDArray[Any]]:
+    """The positions of each part that has any [P, D], by name: of sinusoids the first 100, of a learnt table those rows
+    that training with this config can reach, for the others are as they were drawn. Without a config it is whole.
+    """
     found: dict[str, Positions] = {}
     for part in ("encoder", "decoder"):
         positions = getattr(getattr(model, part, None), "positions", None)
@@ -38,16 +42,31 @@ def position_tables(model: SequenceModel) -> dict[str, NDArray[Any]]:
     alike = {(type(one), one.size) for one in found.values()} if len(found) == 2 else set()
     if len(alike) == 1 and isinstance(found["encoder"], SinusoidalPositions):
         found = {"encoder and decoder": found["encoder"]}
-    return {f"{_kind(one)} positions, {part}": _table(one) for part, one in found.items()}
+    return dict(_named(part, one, None if config is None else _reached(config, part)) for part, one in found.items())
 
 
-def _kind(positions: Positions) -> str:
-    return "learnt" if isinstance(positions, LearntPositions) else "sinusoidal"
+def _named(part: str, positions: Positions, reached: int | None) -> tuple[str, NDArray[Any]]:
+    """A name and a table."""
+    if not isinstance(positions, LearntPositions):
+        return f"sinusoidal positions, {part}", _table(positions, _ROWS)
+    whole = positions.table.num_embeddings
+    if reached is None or reached >= whole:
+        return f"learnt positions, {part}", _table(positions, whole)
+    return f"learnt positions, {part}: the {reached} of {whole} that training can reach", _table(positions, reached)
+
+
+def _reached(config: Config, part: str) -> int:
+    """How many positions the longest example has, with its </s> or what stands before it."""
+    data = config.data
+    source = data.source.max_length + 1 if data.source else 0
+    if part == "encoder":
+        return source
+    target = (data.window or data.target.max_length) + 1
+    return source + target if isinstance(config.model, ConcatenatedConfig) else target
 
 
 @torch.inference_mode()
-def _table(positions: Positions) -> NDArray[Any]:
-    rows = positions.table.num_embeddings if isinstance(positions, LearntPositions) else _ROWS
+def _table(positions: Positions, rows: int) -> NDArray[Any]:
     table: NDArray[Any] = positions.at(torch.arange(rows), rows, torch.zeros(0)).numpy()
     return table
 

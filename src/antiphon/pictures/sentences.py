@@ -30,7 +30,7 @@ Pool = Literal["last", "mean", "max"]
 
 @dataclass(frozen=True)
 class Vectors:
-    """A vector for each sentence that has one [n, H]; the flags say what was left out or not known."""
+    """A vector for each sentence that has one [n, H]; the flags say, a line each, what was left out or not known."""
 
     sentences: list[str]
     vectors: NDArray[np.float64]
@@ -69,15 +69,15 @@ def sentence_vectors(generator: Generator, sentences: list[str], pool: Pool | No
         for row, vector in zip(batch, POOLS[chosen](memory)[:, -1].double().numpy(), strict=True):
             found[row] = vector
     vectors = np.stack([found[row] for row in rows]) if rows else np.zeros((0, 0))
-    return Vectors([sentences[row] for row in rows], vectors, [flag for one in questions for flag in _flags(one)])
+    return Vectors([sentences[row] for row in rows], vectors, [line for one in questions for line in _flags(one)])
 
 
 def _flags(question: Question) -> list[str]:
-    """What to say of a sentence, with its beginning."""
+    """One line of what to say of a sentence, with its beginning; none if there is nothing to say."""
     flags = question.flags
     if not question.source and not question.prompt:
         flags = ["empty, so it is left out"]
-    return [f"{question.text[:40]!r}: {flag}" for flag in flags]
+    return [f"{question.text[:40]!r}: {'; '.join(flags)}"] if flags else []
 
 
 def _batches(questions: list[Question], rows: list[int], size: int) -> Iterator[list[int]]:
@@ -94,7 +94,9 @@ def _read(generator: Generator, questions: list[Question]) -> Memory:
     if isinstance(model, EncoderDecoder):
         return model.remember(source)
     wording = generator.wording
-    inputs = [[wording.start, *question.prompt][-(wording.room or 0) :] for question in questions]
+    inputs = [[wording.start, *question.prompt] for question in questions]
+    if wording.room is not None:
+        inputs = [ids[-wording.room :] for ids in inputs]
     tokens = Sequence.of_ids(inputs, PAD)
     states = _top_states(model, source, tokens.values)
     return Memory(states, tokens.mask, final=Sequence(states, tokens.mask).last.unsqueeze(1))

@@ -4,14 +4,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from antiphon.config.models import EncoderDecoderConfig, ModelConfig
+from antiphon.config.models import ConcatenatedConfig, EncoderDecoderConfig, LanguageModelConfig, ModelConfig
 from antiphon.decoding.generation import Generation
 from antiphon.decoding.generator import Generator
 from antiphon.errors import DataError, UserError
@@ -23,10 +23,18 @@ __all__ = ["Kind", "View", "answer_and_look", "draw_view", "view_of"]
 Kind = Literal["cross", "own", "source"]
 FEW = 24  # tokens that a language model adds: a picture of more is hard to read
 KINDS: tuple[Kind, ...] = get_args(Kind)
-NOTES: dict[Kind, str] = {
+_NOTES: dict[Kind, str] = {
     "cross": "attention to the source: a row is a token written, a column a token read",
     "own": "attention of the answer to itself: a row is a token written, a column a token before it",
     "source": "attention of the source to itself: each row looks at the columns",
+}
+_OF_A_TEXT = (
+    "attention of the text to itself: a row is a token of the prompt or, below the line, one that was written; "
+    "a column is a token before it"
+)
+_OF_ONE_NETWORK: dict[Kind, str] = {  # it looks at source and answer with one softmax
+    "cross": "; the rest of each row, up to 1, goes to the answer (own)",
+    "own": "; the rest of each row, up to 1, goes to the source (cross)",
 }
 
 
@@ -40,6 +48,13 @@ class View:
     columns: list[str]
     layers: list[int]  # their numbers, from 1
     heads: list[int]
+    note: str  # what a row and a column are
+    prompt: int = 0  # how many of the rows a language model was given
+
+    @property
+    def part(self) -> tuple[int, int] | None:
+        """Where the prompt ends, in rows and in columns, which begin with <s>."""
+        return (self.prompt, self.prompt + 1) if 0 < self.prompt < len(self.rows) else None
 
     @property
     def mean(self) -> NDArray[Any]:
@@ -59,23 +74,22 @@ class View:
         layers = self.layers if layer is None else [layer]
         heads = self.heads if head is None else [head]
         places = np.ix_([number - 1 for number in layers], [number - 1 for number in heads])
-        return View(self.kind, self.weights[places], self.rows, self.columns, layers, heads)
+        return replace(self, weights=self.weights[places], layers=layers, heads=heads)
 
 
 def answer_and_look(generator: Generator, text: str, *, beam: int | None = None) -> Generation:
     """An answer with where the model looked, head by head; a language model goes on for a few tokens only."""
-    alone = generator.config.data.source is None
-    longest = min(FEW, generator.config.decoding.max_length) if alone else None
-    room, tokens = generator.wording.room, len(generator.wording.question(text).prompt)
-    if room is not None and longest is not None and tokens + longest > room:
-        raise DataError(
-            f"{text[:40]!r}: {tokens} tokens and {longest} to write are more than the {room} that the model can look "
-            "back on; give a shorter text"
-        )
+    longest = _few(generator, text) if generator.config.data.source is None else None
     answer = generator.generate(text, beam=beam, max_length=longest, looks=True)
     if answer.looks is None:
         raise DataError(f"{text!r}: {', '.join(answer.flags)}; there is nothing to draw")
     return answer
+
+
+def _few(generator: Generator, text: str) -> int:
+    """So many tokens that all of them and the text are seen at once."""
+    most, room = min(FEW, generator.config.decoding.max_length), generator.wording.room
+    return most if room is None else max(1, min(most, room - len(generator.wording.question(text).prompt)))
 
 
 def view_of(generator: Generator, answer: Generation, kind: Kind | None = None) -> View:
@@ -92,18 +106,37 @@ def view_of(generator: Generator, answer: Generation, kind: Kind | None = None) 
     weights: NDArray[Any] = getattr(answer.looks, chosen)
     rows, columns = _tokens(generator, answer, chosen)
     L, N = weights.shape[:2]
-    return View(chosen, weights, rows, columns, list(range(1, L + 1)), list(range(1, N + 1)))
+    prompt = len(answer.source_tokens) if generator.config.data.source is None else 0
+    return View(
+        kind=chosen,
+        weights=weights,
+        rows=rows,
+        columns=columns,
+        layers=list(range(1, L + 1)),
+        heads=list(range(1, N + 1)),
+        note=_note(generator.config.model, chosen, prompt),
+        prompt=prompt,
+    )
 
 
 def draw_view(view: View, path: Path, title: str) -> None:
     """One head is one large picture; several are a grid."""
     if view.weights.shape[:2] == (1, 1):
-        draw_attention(view.weights[0, 0], view.columns, view.rows, path, title=title)
+        draw_attention(
+            view.weights[0, 0], view.columns, view.rows, path, title=title, note=view.note, part=view.part
+        )  # fmt: skip
         return
     draw_heads(
-        view.weights, view.rows, view.columns, path, title=title, note=NOTES[view.kind], layers=view.layers,
-        heads=view.heads,
+        view.weights, view.rows, view.columns, path, title=title, note=view.note, layers=view.layers,
+        heads=view.heads, part=view.part,
     )  # fmt: skip
+
+
+def _note(config: ModelConfig, kind: Kind, prompt: int) -> str:
+    """What the rows and the columns are, in this kind of model."""
+    if isinstance(config, LanguageModelConfig) and prompt:
+        return _OF_A_TEXT
+    return _NOTES[kind] + (_OF_ONE_NETWORK[kind] if isinstance(config, ConcatenatedConfig) else "")
 
 
 def _tokens(generator: Generator, answer: Generation, kind: Kind) -> tuple[list[str], list[str]]:
@@ -123,9 +156,11 @@ def _nothing(config: ModelConfig) -> str:
     if isinstance(config, EncoderDecoderConfig):
         return (
             f"model.context.kind: {config.context.kind} is one context for the whole answer, so there is no attention "
-            "to draw; train one with model.decoder.kind=bahdanau, or see what it knows of sentences: antiphon map"
+            "to draw; train one with 'model.decoder={kind: bahdanau}' 'model.context={kind: attention}', or see what "
+            "it knows of sentences: antiphon map"
         )
     return (
         f"model.decoder.kind: {config.decoder.kind} is a recurrent network that keeps all it has read in one state, so "
-        "there is no attention to draw; train one with model.decoder.kind=transformer, or see its states: antiphon map"
+        "there is no attention to draw; train one with 'model.decoder={kind: transformer}', or see its states: "
+        "antiphon map"
     )
