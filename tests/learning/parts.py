@@ -8,7 +8,7 @@ from antiphon.config.models import EncoderDecoderConfig
 
 Part = dict[str, Any]
 GRU: Part = {"kind": "gru", "size": 32, "embedding": 24, "dropout": 0.0}
-CNN: Part = {"kind": "cnn", "size": 64, "embedding": 24, "layers": 2, "dropout": 0.0}
+CNN: Part = {"kind": "cnn", "size": 64, "embedding": 24, "layers": 3, "dropout": 0.0}
 BLOCK: Part = {"kind": "transformer", "size": 64, "layers": 1, "heads": 4, "feedforward": 128, "dropout": 0.0}
 PLAIN: Part = {"kind": "plain", "cell": "gru", "size": 64, "embedding": 24, "dropout": 0.0}
 ENCODERS: dict[str, Part] = {
