@@ -262,6 +262,10 @@ MISFITS: dict[str, tuple[Values, Values, str, str]] = {
         {**SEQ, "encoder": {**ENCODER, "layers": 2, "bidirectional": False, "residual": True}}, "encoder",
         "model.encoder.residual: true, but RUN has false; set it to false",
     ),
+    "tables of other n-grams": (
+        changed(SEQ, "encoder.ngrams", [3, 5]), changed(SEQ, "encoder.ngrams", [5, 7]), "encoder",
+        "model.encoder.ngrams: [5, 7], but RUN has [3, 5]; set it to [3, 5]",
+    ),
     "less enters a step": (
         changed(SEQ, "decoder.input_feeding", True), SEQ, "decoder",
         "model.decoder.from: a step in RUN takes in the word and the last attended state, here the word; choose a "

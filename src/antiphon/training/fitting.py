@@ -52,6 +52,10 @@ def misfits(name: Name, here: ModelConfig, there: ModelConfig, run: str) -> list
         if left != right:
             value = write_value(right)
             problems.append(f"model.{name}.{key}: {write_value(left)}, but {run} has {value}; set it to {value}")
+    lengths = [getattr(section, "ngrams", []) for section in (mine, other)]  # without any, fresh tables add nothing
+    if all(lengths) and lengths[0] != lengths[1]:
+        value = write_value(lengths[1])
+        problems.append(f"model.{name}.ngrams: {write_value(lengths[0])}, but {run} has {value}; set it to {value}")
     left, right = _beside(here), _beside(there)
     if name == "decoder" and left != right:
         problems.append(
