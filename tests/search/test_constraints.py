@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from table_model import Rows, TableModel, TableState, loop_beam, seeded_rows
 
 from antiphon.decoding.beam import beam_search
+from antiphon.decoding.constraints import Forbidden
 from antiphon.decoding.greedy import greedy_search
 from antiphon.decoding.hypothesis import Hypothesis
 
@@ -26,7 +27,7 @@ def both(
         end=END,
         max_length=7,
         prefixes=prefixes,
-        forbidden=forbidden,
+        rules=(Forbidden(forbidden),),
     )
     beam = beam_search(
         TableModel(rows),
@@ -38,7 +39,7 @@ def both(
         max_length=7,
         length_penalty=0.0,
         prefixes=prefixes,
-        forbidden=forbidden,
+        rules=(Forbidden(forbidden),),
     )
     return greedy, beam
 
@@ -100,9 +101,9 @@ def test_forbidding_changes_the_answer_and_leaves_the_models_tensor_alone() -> N
         return table[: len(tokens)], state
 
     found = [
-        greedy_search(step, TableState.start(1), sentences=1, start=START, end=END, max_length=2, forbidden=forbidden)[
-            0
-        ].tokens
+        greedy_search(
+            step, TableState.start(1), sentences=1, start=START, end=END, max_length=2, rules=(Forbidden(forbidden),)
+        )[0].tokens
         for forbidden in ((), (1,))
     ]
     assert found == [(1, 1), (0,)]
@@ -115,7 +116,7 @@ def test_forbidding_changes_the_answer_and_leaves_the_models_tensor_alone() -> N
         size=1,
         max_length=2,
         length_penalty=0.0,
-        forbidden=(1,),
+        rules=(Forbidden((1,)),),
     )
     assert table.tolist() == torch.tensor([[-3.0, -0.1, -3.0]]).tolist()
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import torch
 
-from antiphon.decoding.constraints import Constraints
+from antiphon.decoding.constraints import Constraints, Rule
 from antiphon.decoding.frontier import Frontier
 from antiphon.decoding.hypothesis import Check, Hypothesis, Step
 from antiphon.decoding.observer import Observer, nodes_of
@@ -33,7 +33,7 @@ def beam_search(
     max_length: int,
     length_penalty: float,
     prefixes: list[list[int]] | None = None,
-    forbidden: tuple[int, ...] = (),
+    rules: tuple[Rule, ...] = (),
     observer: Observer | None = None,
     check: Check | None = None,
 ) -> list[list[Hypothesis]]:
@@ -43,7 +43,7 @@ def beam_search(
     stuck come back unfinished. Equal scores: the lower hypothesis, then the lower token. All hypotheses on a frontier
     are equally long, so `length_penalty` matters for the final order only.
     """
-    constraints = Constraints(sentences, prefixes, forbidden)
+    constraints = Constraints(sentences, prefixes, rules)
     frontier = Frontier.at_start(sentences, start, size)
     trail = Trail()
     spare = 0 if observer is None else observer.pruned
@@ -55,7 +55,7 @@ def beam_search(
                 check()
             log_probs, state = step(frontier.tokens.flatten(), state)
             frontier = frontier.to(log_probs.device)
-            chosen = frontier.extend(log_probs, constraints, position=position, end=end, spare=spare)
+            chosen = frontier.extend(log_probs, constraints, end=end, spare=spare)
             if observer is not None:
                 observer(nodes_of(chosen, frontier.sentences, position, length_penalty))
             nodes = trail.add(frontier.nodes.gather(1, chosen.slots), chosen.tokens, chosen.log_probs)

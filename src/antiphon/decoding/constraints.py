@@ -1,42 +1,109 @@
 """Tokens that may not be said, and tokens that must."""
-# B sentences, W hypotheses of each, V vocabulary, P longest prefix
+# N sentences, B of them still open, W hypotheses of each, V vocabulary, T tokens so far, P longest prefix
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
-__all__ = ["IMPOSSIBLE", "Constraints"]
+__all__ = ["IMPOSSIBLE", "Constraints", "Forbidden", "LeastLength", "NoRepeat", "Rule", "Said"]
 
 FREE = -1
 IMPOSSIBLE = float("-inf")
 
 
-class Constraints:
-    """Forbidden tokens get -inf; at a forced position every other token does.
+@dataclass(frozen=True)
+class Said:
+    """What the open hypotheses have said so far."""
 
-    A forced token keeps its own log probability, even if it is forbidden elsewhere.
+    sentences: Tensor  # [B] their numbers
+    tokens: Tensor  # [B, W, T] without the token before the first
+
+    @property
+    def length(self) -> int:
+        return self.tokens.size(2)
+
+
+class Rule(Protocol):
+    """Takes candidates out of the search."""
+
+    def forbid(self, scores: Tensor, said: Said) -> None:
+        """Writes -inf into scores [B, W, V], in place."""
+        ...
+
+
+@dataclass(frozen=True)
+class Forbidden:
+    """Tokens that are never said."""
+
+    tokens: tuple[int, ...]
+
+    def forbid(self, scores: Tensor, said: Said) -> None:  # noqa: ARG002 (at no time)
+        scores[:, :, list(self.tokens)] = IMPOSSIBLE
+
+
+@dataclass(frozen=True)
+class LeastLength:
+    """No </s> before an answer has so many tokens, </s> counted; one number for each sentence."""
+
+    end: int
+    lengths: tuple[int, ...]
+
+    def forbid(self, scores: Tensor, said: Said) -> None:
+        if said.length + 1 >= max(self.lengths, default=0):
+            return
+        least = torch.tensor(self.lengths, device=scores.device)[said.sentences.to(scores.device)]  # [B]
+        short = (least > said.length + 1).nonzero().squeeze(1)
+        scores[short, :, self.end] = IMPOSSIBLE
+
+
+@dataclass(frozen=True)
+class NoRepeat:
+    """No n tokens twice in the same order."""
+
+    n: int
+
+    def forbid(self, scores: Tensor, said: Said) -> None:
+        if said.length < self.n:
+            return
+        grams = said.tokens.unfold(2, self.n, 1)  # [B, W, T - n + 1, n]
+        begun = said.tokens[:, :, said.length - self.n + 1 :].unsqueeze(2)  # the last n - 1
+        rows, slots, places = (grams[..., :-1] == begun).all(dim=3).nonzero(as_tuple=True)
+        scores[rows, slots, grams[rows, slots, places, -1]] = IMPOSSIBLE
+
+
+class Constraints:
+    """What rules forbid gets -inf; at a forced position every other token does.
+
+    A forced token keeps its own log probability, even if a rule forbids it elsewhere.
     """
 
-    def __init__(self, sentences: int, prefixes: list[list[int]] | None, forbidden: tuple[int, ...]) -> None:
+    def __init__(self, sentences: int, prefixes: list[list[int]] | None, rules: tuple[Rule, ...]) -> None:
         prefixes = prefixes if prefixes is not None else [[]] * sentences
         if len(prefixes) != sentences:
             raise ValueError(f"{len(prefixes)} prefixes for {sentences} sentences; give one (or an empty one) for each")
         self.longest = max((len(prefix) for prefix in prefixes), default=0)
-        self.forced = torch.full((sentences, self.longest), FREE, dtype=torch.long)  # [sentences, P]
+        self.forced = torch.full((sentences, self.longest), FREE, dtype=torch.long)  # [N, P]
         for row, prefix in zip(self.forced, prefixes, strict=True):
             row[: len(prefix)] = torch.tensor(prefix, dtype=torch.long)
-        self.forbidden = list(forbidden)
+        self.rules = rules
 
-    def apply(self, scores: Tensor, sentences: Tensor, position: int) -> None:
-        """Writes -inf into scores [B, W, V] of these sentences [B], in place."""
-        if position >= self.longest:
-            scores[:, :, self.forbidden] = IMPOSSIBLE
+    def apply(self, scores: Tensor, said: Said) -> None:
+        """Writes -inf into scores [B, W, V], in place."""
+        if said.length >= self.longest:
+            self._forbid(scores, said)
             return
-        forced = self.forced.to(scores.device)[sentences, position]  # [B]
+        forced = self.forced.to(scores.device)[said.sentences, said.length]  # [B]
         rows = (forced != FREE).nonzero().squeeze(1)
         tokens = forced[rows]
         own = scores[rows, :, tokens]  # [rows, W]
-        scores[:, :, self.forbidden] = IMPOSSIBLE
+        self._forbid(scores, said)
         scores[rows] = IMPOSSIBLE
         scores[rows, :, tokens] = own
+
+    def _forbid(self, scores: Tensor, said: Said) -> None:
+        for rule in self.rules:
+            rule.forbid(scores, said)

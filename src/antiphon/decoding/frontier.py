@@ -1,5 +1,5 @@
 """The hypotheses that go on, how they are extended and which of the candidates stay."""
-# B sentences still open, W hypotheses on the widest frontier, V vocabulary, C candidates chosen
+# B sentences still open, W hypotheses on the widest frontier, V vocabulary, C candidates chosen, T tokens so far
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from antiphon.decoding.constraints import IMPOSSIBLE, Constraints
+from antiphon.decoding.constraints import IMPOSSIBLE, Constraints, Said
 from antiphon.decoding.hypothesis import first_tokens
 from antiphon.decoding.ranking import best_candidates
 
@@ -36,6 +36,7 @@ class Frontier:
     totals: Tensor  # [B, W] sums of log probabilities
     tokens: Tensor  # [B, W] last tokens
     nodes: Tensor  # [B, W] where they stand in the trail
+    said: Tensor  # [B, W, T] all tokens but the one before the first
 
     @classmethod
     def at_start(cls, sentences: int, start: int | list[int], size: int) -> Frontier:
@@ -43,13 +44,14 @@ class Frontier:
         rows = torch.arange(sentences)
         quota = torch.full((sentences,), size, dtype=torch.long)
         tokens = first_tokens(start, sentences).unsqueeze(1)
-        return cls(rows, quota, torch.zeros((sentences, 1), dtype=torch.float32), tokens, rows.unsqueeze(1))
+        totals, said = torch.zeros((sentences, 1), dtype=torch.float32), tokens.new_zeros(sentences, 1, 0)
+        return cls(rows, quota, totals, tokens, rows.unsqueeze(1), said)
 
     def to(self, device: torch.device) -> Frontier:
         """The same where the model computes."""
         if self.tokens.device == device:
             return self
-        values = (self.sentences, self.quota, self.totals, self.tokens, self.nodes)
+        values = (self.sentences, self.quota, self.totals, self.tokens, self.nodes, self.said)
         return Frontier(*(value.to(device) for value in values))
 
     @property
@@ -57,12 +59,12 @@ class Frontier:
         """Slots that hold a hypothesis [B, W]."""
         return self.totals > IMPOSSIBLE
 
-    def extend(self, log_probs: Tensor, constraints: Constraints, *, position: int, end: int, spare: int) -> Candidates:
+    def extend(self, log_probs: Tensor, constraints: Constraints, *, end: int, spare: int) -> Candidates:
         """The best of the W·V candidates of log_probs [B·W, V], and `spare` more that are not taken."""
         B, W = self.tokens.shape
         V = log_probs.size(1)
         scores = self.totals.unsqueeze(2) + log_probs.reshape(B, W, V)
-        constraints.apply(scores, self.sentences, position)
+        constraints.apply(scores, Said(self.sentences, self.said))
         count = min(int(self.quota.max()) + spare, W * V)
         totals, places = best_candidates(scores.view(B, W * V), count)
         tokens = places % V
@@ -82,12 +84,14 @@ class Frontier:
         def pick(values: Tensor) -> Tensor:
             return values[still].gather(1, order)
 
-        rows = still.unsqueeze(1) * self.tokens.size(1) + pick(chosen.slots)
+        slots, tokens = pick(chosen.slots), pick(chosen.tokens)
+        before = self.said[still].gather(1, slots.unsqueeze(2).expand(-1, -1, self.said.size(2)))
         after = Frontier(
             sentences=self.sentences[still],
             quota=(self.quota - chosen.ended.sum(dim=1))[still],
             totals=pick(chosen.totals.masked_fill(~going, IMPOSSIBLE)),
-            tokens=pick(chosen.tokens),
+            tokens=tokens,
             nodes=pick(nodes),
+            said=torch.cat([before, tokens.unsqueeze(2)], dim=2),
         )
-        return after, rows
+        return after, still.unsqueeze(1) * self.tokens.size(1) + slots

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from torch import Tensor
 
+from antiphon.decoding.constraints import Rule
 from antiphon.decoding.hypothesis import Check, Hypothesis, Step
 from antiphon.decoding.single import single_search
 from antiphon.sequence import State
@@ -26,7 +27,7 @@ def greedy_search(
     max_length: int,
     length_penalty: float = 0.0,
     prefixes: list[list[int]] | None = None,
-    forbidden: tuple[int, ...] = (),
+    rules: tuple[Rule, ...] = (),
     check: Check | None = None,
 ) -> list[Hypothesis]:
     """y_t = argmax p(y | y_<t, x), until </s> or `max_length` tokens (</s> counts); one answer per sentence.
@@ -43,7 +44,7 @@ def greedy_search(
         max_length=max_length,
         length_penalty=length_penalty,
         prefixes=prefixes,
-        forbidden=forbidden,
+        rules=rules,
         check=check,
     )
 

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from antiphon.decoding.constraints import Rule
 from antiphon.decoding.hypothesis import Check, Hypothesis, Step
 from antiphon.decoding.ranking import best_candidates
 from antiphon.decoding.single import single_search
@@ -73,7 +74,7 @@ def sample_search(
     draws: list[Draw],
     length_penalty: float = 0.0,
     prefixes: list[list[int]] | None = None,
-    forbidden: tuple[int, ...] = (),
+    rules: tuple[Rule, ...] = (),
     check: Check | None = None,
 ) -> list[Hypothesis]:
     """y_t ~ p(y | y_<t, x), until </s> or `max_length` tokens (</s> counts); one answer per sentence.
@@ -96,7 +97,7 @@ def sample_search(
         max_length=max_length,
         length_penalty=length_penalty,
         prefixes=prefixes,
-        forbidden=forbidden,
+        rules=rules,
         check=check,
     )
 

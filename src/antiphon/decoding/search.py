@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from antiphon.decoding.beam import beam_search
+from antiphon.decoding.constraints import Rule
 from antiphon.decoding.greedy import greedy_search
 from antiphon.decoding.hypothesis import Check, Hypothesis, Step
 from antiphon.decoding.options import SearchOptions
@@ -24,7 +25,7 @@ def search(
     start: list[int],
     end: int,
     prefixes: list[list[int]],
-    forbidden: tuple[int, ...],
+    rules: tuple[Rule, ...],
     draws: list[Draw],
     check: Check | None,
 ) -> list[list[Hypothesis]]:
@@ -33,16 +34,16 @@ def search(
     if options.sampling is not None:
         drawn = sample_search(
             step, state, sentences=sentences, start=start, end=end, max_length=length, length_penalty=penalty,
-            sampling=options.sampling, draws=draws, prefixes=prefixes, forbidden=forbidden, check=check,
+            sampling=options.sampling, draws=draws, prefixes=prefixes, rules=rules, check=check,
         )  # fmt: skip
         return [[hypothesis] for hypothesis in drawn]
     if options.beam == 1:
         best = greedy_search(
             step, state, sentences=sentences, start=start, end=end, max_length=length, length_penalty=penalty,
-            prefixes=prefixes, forbidden=forbidden, check=check,
+            prefixes=prefixes, rules=rules, check=check,
         )  # fmt: skip
         return [[hypothesis] for hypothesis in best]
     return beam_search(
         step, state, sentences=sentences, start=start, end=end, size=options.beam, max_length=length,
-        length_penalty=penalty, prefixes=prefixes, forbidden=forbidden, check=check,
+        length_penalty=penalty, prefixes=prefixes, rules=rules, check=check,
     )  # fmt: skip

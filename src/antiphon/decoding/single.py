@@ -9,7 +9,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from antiphon.decoding.constraints import IMPOSSIBLE, Constraints
+from antiphon.decoding.constraints import IMPOSSIBLE, Constraints, Rule, Said
 from antiphon.decoding.hypothesis import Check, Hypothesis, Step, first_tokens
 from antiphon.sequence import State
 
@@ -32,45 +32,45 @@ def single_search(
     max_length: int,
     length_penalty: float,
     prefixes: list[list[int]] | None,
-    forbidden: tuple[int, ...],
+    rules: tuple[Rule, ...],
     check: Check | None,
 ) -> list[Hypothesis]:
     """One token after the other until </s> or `max_length` tokens (</s> counts); one answer per sentence.
 
     A sentence that is done leaves the batch.
     """
-    constraints = Constraints(sentences, prefixes, forbidden)
+    constraints = Constraints(sentences, prefixes, rules)
     live = torch.arange(sentences)
     tokens = first_tokens(start, sentences)
+    said = tokens.new_zeros(sentences, 0)
     columns: list[tuple[Tensor, Tensor, Tensor]] = []
     with torch.no_grad():
-        for position in range(max_length):
+        for _ in range(max_length):
             if live.numel() == 0:
                 break
             if check is not None:
                 check()
             log_probs, state = step(tokens, state)
-            values, tokens = _chosen(log_probs, choose, constraints, live.to(log_probs.device), position)
+            values, tokens = _chosen(log_probs, choose, constraints, Said(live.to(log_probs.device), said.unsqueeze(1)))
             possible = values > IMPOSSIBLE
             columns.append((live[possible.to(live.device)], tokens[possible], values[possible]))
+            said = torch.cat([said.to(tokens.device), tokens.unsqueeze(1)], dim=1)
             going = possible & (tokens != end)
             if not bool(going.all()):
                 rows = going.nonzero()  # [B', 1]
-                live, tokens = live[going.to(live.device)], tokens[going]
+                live, tokens, said = live[going.to(live.device)], tokens[going], said[going]
                 if live.numel():
                     state = state.select(rows)
     return _collect(columns, sentences, end, length_penalty)
 
 
-def _chosen(
-    log_probs: Tensor, choose: Choose, constraints: Constraints, live: Tensor, position: int
-) -> tuple[Tensor, Tensor]:
+def _chosen(log_probs: Tensor, choose: Choose, constraints: Constraints, said: Said) -> tuple[Tensor, Tensor]:
     """The token of each row [B] and its log probability [B]."""
     # A token whose probability is not a number is impossible. This comes first, and makes a copy, because the step may
     # still own its tensor: a second choice would draw again for every sentence.
     scores = log_probs.masked_fill(log_probs.isnan(), IMPOSSIBLE)
-    constraints.apply(scores.unsqueeze(1), live, position)
-    tokens = choose(scores, live)
+    constraints.apply(scores.unsqueeze(1), said)
+    tokens = choose(scores, said.sentences)
     return scores.gather(1, tokens.unsqueeze(1)).squeeze(1), tokens
 
 

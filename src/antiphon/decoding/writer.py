@@ -8,6 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from antiphon.decoding.constraints import Forbidden
 from antiphon.decoding.hypothesis import Check, Hypothesis
 from antiphon.decoding.options import SearchOptions
 from antiphon.decoding.sample import Draw, dice
@@ -75,7 +76,7 @@ class Writer:
             start=[context[-1] for context in contexts],
             end=self.wording.end,
             prefixes=prefixes,
-            forbidden=self.wording.forbidden,
+            rules=(Forbidden(self.wording.forbidden),),
             draws=draws,
             check=self.check,
         )
