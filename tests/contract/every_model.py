@@ -21,6 +21,7 @@ from antiphon.config.models import AttentionConfig, ConcatenatedConfig, EncoderD
 from antiphon.config.schema import TrainingConfig
 from antiphon.decoders.state import Looks, Step
 from antiphon.decoding.beam import beam_search
+from antiphon.decoding.room import ShrinkingRoom
 from antiphon.model import SequenceModel
 from antiphon.sequence import Sequence, State
 from antiphon.sources.batches import source_batch
@@ -196,7 +197,7 @@ AROUND: dict[str, Any] = {"sentences": 3, "start": SOS, "end": EOS, "max_length"
 
 
 def finds_answers_with_the_scores_of_teacher_forcing(model: SequenceModel) -> None:
-    found = beam_search(step_of(model), model.start(source_batch(ROWS)), size=2, **AROUND)
+    found = beam_search(step_of(model), model.start(source_batch(ROWS)), room=ShrinkingRoom(2), **AROUND)
     answers = [(row, answer) for row, answers in zip(ROWS, found, strict=True) for answer in answers]
     assert len({(tuple(row), answer.tokens) for row, answer in answers}) == 6
     inputs = Sequence.of_ids([[SOS, *answer.tokens[:-1]] for _, answer in answers], PAD)

@@ -12,6 +12,7 @@ from tiny_models import ROWS, close, tiny_model
 from antiphon.config.models import ModelConfig
 from antiphon.decoding.beam import beam_search
 from antiphon.decoding.greedy import greedy_search
+from antiphon.decoding.room import ShrinkingRoom
 from antiphon.model import SequenceModel
 from antiphon.sequence import State
 from antiphon.sources.batches import source_batch
@@ -52,6 +53,6 @@ def test_selected_states_go_on_as_if_computed_from_scratch(case: ModelConfig) ->
 def test_greedy_is_a_beam_of_one(case: ModelConfig) -> None:
     model, source = tiny_model(case).requires_grad_(False), source_batch(ROWS)
     greedy = greedy_search(step_of(model), model.start(source), **AROUND)
-    beam = beam_search(step_of(model), model.start(source), size=1, **AROUND)
+    beam = beam_search(step_of(model), model.start(source), room=ShrinkingRoom(1), **AROUND)
     assert [[answer.tokens for answer in answers] for answers in beam] == [[one.tokens] for one in greedy]
     assert [answer.score for [answer] in beam] == pytest.approx([one.score for one in greedy])

@@ -128,3 +128,26 @@ def loop_beam(
                 done.append(Hypothesis.of(list(history), values, finished=True, length_penalty=length_penalty))
     rest = [Hypothesis.of(list(h), v, finished=False, length_penalty=length_penalty) for h, v in frontier]
     return sorted([*done, *rest], key=lambda answer: (not answer.finished, -answer.score))
+
+
+def loop_kept(
+    rows: Rows, sentence: int, *, end: int, size: int, patience: float, max_length: int, length_penalty: float
+) -> list[Hypothesis]:
+    """The beam of other toolkits for one sentence, over lists: `size` go on until size x patience have ended."""
+    frontier: list[tuple[History, list[float]]] = [((), [])]
+    done: list[Hypothesis] = []
+    for _ in range(max_length):
+        if len(done) >= size * patience:
+            frontier = []
+        candidates = []
+        for slot, (history, values) in enumerate(frontier):
+            for token, value in enumerate(rows(sentence, history)):
+                candidates.append((-sum([*values, value]), slot, token, ((*history, token), [*values, value])))
+        candidates.sort(key=lambda candidate: candidate[:3])
+        for *_, token, (history, values) in candidates[:size]:
+            if token == end:
+                done.append(Hypothesis.of(list(history), values, finished=True, length_penalty=length_penalty))
+        frontier = [kept for *_, token, kept in candidates if token != end][:size]
+    rest = [] if len(done) >= size * patience else frontier
+    cut = [Hypothesis.of(list(h), v, finished=False, length_penalty=length_penalty) for h, v in rest]
+    return sorted([*done, *cut], key=lambda answer: (not answer.finished, -answer.score))[:size]

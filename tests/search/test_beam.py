@@ -14,6 +14,7 @@ from table_model import TableModel, TableState, all_strings, coarse_rows, loop_b
 from antiphon.decoding.beam import beam_search
 from antiphon.decoding.greedy import greedy_search
 from antiphon.decoding.hypothesis import Hypothesis
+from antiphon.decoding.room import ShrinkingRoom
 
 END, START = 0, 99
 seeds = st.integers(0, 10_000)
@@ -27,7 +28,7 @@ def beam(model: TableModel, sentences: int, size: int, max_length: int, penalty:
         sentences=sentences,
         start=START,
         end=END,
-        size=size,
+        room=ShrinkingRoom(size),
         max_length=max_length,
         length_penalty=penalty,
     )
@@ -154,7 +155,7 @@ def test_a_stuck_sentence_stays_stuck_whatever_its_end_is_called() -> None:
 
     search = {"sentences": 1, "start": START, "end": 2, "max_length": 5}
     [greedy] = greedy_search(TableModel(rows), TableState.start(1), **search)
-    [[beam]] = beam_search(TableModel(rows), TableState.start(1), size=1, length_penalty=0.0, **search)
+    [[beam]] = beam_search(TableModel(rows), TableState.start(1), room=ShrinkingRoom(1), length_penalty=0.0, **search)
     assert greedy == beam == Hypothesis((0,), (-0.5,), -0.5, False)
 
 
@@ -191,7 +192,7 @@ def test_check_is_called_each_step_and_its_exception_comes_out(method: str) -> N
     model = TableModel(lambda _, __: [-9.0, -0.1, -0.2, -0.3, -0.4])
     call = partial(greedy_search, model, TableState.start(2), sentences=2, start=START, end=END, max_length=9)
     if method == "beam":
-        call = partial(beam_search, *call.args, **call.keywords, size=3, length_penalty=0.0)
+        call = partial(beam_search, *call.args, **call.keywords, room=ShrinkingRoom(3), length_penalty=0.0)
     with pytest.raises(Stop):
         call(check=check)
     assert len(model.asked) == 2
@@ -206,7 +207,16 @@ def test_no_graph_is_built() -> None:
         seen.append(log_probs.requires_grad)
         return log_probs, state
 
-    beam_search(step, TableState.start(1), sentences=1, start=START, end=END, size=2, max_length=3, length_penalty=0.0)
+    beam_search(
+        step,
+        TableState.start(1),
+        sentences=1,
+        start=START,
+        end=END,
+        room=ShrinkingRoom(2),
+        max_length=3,
+        length_penalty=0.0,
+    )
     greedy_search(step, TableState.start(1), sentences=1, start=START, end=END, max_length=3)
     assert seen
     assert not any(seen)

@@ -12,6 +12,7 @@ from antiphon.decoding.beam import beam_search
 from antiphon.decoding.constraints import Forbidden
 from antiphon.decoding.greedy import greedy_search
 from antiphon.decoding.hypothesis import Hypothesis
+from antiphon.decoding.room import ShrinkingRoom
 
 END, START, V = 0, 99, 6
 
@@ -35,7 +36,7 @@ def both(
         sentences=sentences,
         start=START,
         end=END,
-        size=size,
+        room=ShrinkingRoom(size),
         max_length=7,
         length_penalty=0.0,
         prefixes=prefixes,
@@ -113,7 +114,7 @@ def test_forbidding_changes_the_answer_and_leaves_the_models_tensor_alone() -> N
         sentences=1,
         start=START,
         end=END,
-        size=1,
+        room=ShrinkingRoom(1),
         max_length=2,
         length_penalty=0.0,
         rules=(Forbidden((1,)),),

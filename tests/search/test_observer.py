@@ -12,6 +12,7 @@ from table_model import TableModel, TableState, seeded_rows
 from antiphon.decoding.beam import beam_search
 from antiphon.decoding.hypothesis import Hypothesis
 from antiphon.decoding.observer import Node
+from antiphon.decoding.room import ShrinkingRoom
 
 END, START, V = 0, 99, 5
 
@@ -34,7 +35,7 @@ def search(seed: int, size: int, notes: Notes | None, max_length: int = 6) -> li
         sentences=3,
         start=START,
         end=END,
-        size=size,
+        room=ShrinkingRoom(size),
         max_length=max_length,
         length_penalty=0.5,
         observer=notes,

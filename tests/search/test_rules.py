@@ -14,6 +14,7 @@ from antiphon.decoding.beam import beam_search
 from antiphon.decoding.constraints import LeastLength, NoRepeat, Rule
 from antiphon.decoding.greedy import greedy_search
 from antiphon.decoding.hypothesis import Hypothesis
+from antiphon.decoding.room import ShrinkingRoom
 
 END, START, V, LONGEST, SENTENCES = 0, 99, 4, 7, 3
 Banned = Callable[[int, History, int], bool]
@@ -21,8 +22,8 @@ Banned = Callable[[int, History, int], bool]
 
 def searched(rows: Rows, rules: tuple[Rule, ...], size: int) -> list[list[Hypothesis]]:
     return beam_search(
-        TableModel(rows), TableState.start(SENTENCES), sentences=SENTENCES, start=START, end=END, size=size,
-        max_length=LONGEST, length_penalty=0.0, rules=rules,
+        TableModel(rows), TableState.start(SENTENCES), sentences=SENTENCES, start=START, end=END,
+        room=ShrinkingRoom(size), max_length=LONGEST, length_penalty=0.0, rules=rules,
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from table_model import History, TableModel, TableState
 from antiphon.decoding.beam import beam_search
 from antiphon.decoding.greedy import greedy_search
 from antiphon.decoding.hypothesis import Hypothesis
+from antiphon.decoding.room import ShrinkingRoom
 
 YES, OK, END, START = 0, 1, 2, 3
 
@@ -35,7 +36,7 @@ def search(size: int, length_penalty: float = 0.0, max_length: int = 5) -> list[
         sentences=1,
         start=START,
         end=END,
-        size=size,
+        room=ShrinkingRoom(size),
         max_length=max_length,
         length_penalty=length_penalty,
     )[0]
@@ -109,7 +110,7 @@ def test_both_survivors_may_come_from_the_second_hypothesis() -> None:
         sentences=1,
         start=9,
         end=STOP,
-        size=2,
+        room=ShrinkingRoom(2),
         max_length=9,
         length_penalty=0.0,
     )

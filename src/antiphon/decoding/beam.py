@@ -1,7 +1,8 @@
-"""Beam search as the lectures tell it.
+"""Beam search.
 
-The frontier holds k hypotheses. Each is extended by every token, and of the k·V candidates the k best stay. One that
-ends leaves the frontier, and the beam shrinks by one; search stops at 0, and k hypotheses come back.
+The frontier holds k hypotheses. Each is extended by every token, and of the k·V candidates the k best stay. As the
+lectures tell it, one that ends leaves the frontier, and the beam shrinks by one; search stops at 0, and k hypotheses
+come back. What a Room says of that can be said otherwise.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from antiphon.decoding.constraints import Constraints, Rule
 from antiphon.decoding.frontier import Frontier
 from antiphon.decoding.hypothesis import Check, Hypothesis, Step
 from antiphon.decoding.observer import Observer, nodes_of
+from antiphon.decoding.room import Room
 from antiphon.decoding.trail import Trail
 from antiphon.sequence import State
 
@@ -29,7 +31,7 @@ def beam_search(
     sentences: int,
     start: int | list[int],
     end: int,
-    size: int,
+    room: Room,
     max_length: int,
     length_penalty: float,
     prefixes: list[list[int]] | None = None,
@@ -37,14 +39,14 @@ def beam_search(
     observer: Observer | None = None,
     check: Check | None = None,
 ) -> list[list[Hypothesis]]:
-    """At most `size` answers per sentence, best first; those that `max_length` cut (</s> counts) after the finished.
+    """At most `room.size` answers per sentence, best first; after them those that `max_length` cut (</s> counts).
 
-    Answers are fewer than `size` only where no more exist. Where no hypothesis of a sentence can go on, those that got
+    Answers are fewer only where no more exist. Where no hypothesis of a sentence can go on, those that got
     stuck come back unfinished. Equal scores: the lower hypothesis, then the lower token. All hypotheses on a frontier
     are equally long, so `length_penalty` matters for the final order only.
     """
     constraints = Constraints(sentences, prefixes, rules)
-    frontier = Frontier.at_start(sentences, start, size)
+    frontier = Frontier.at_start(sentences, start, room)
     trail = Trail()
     spare = 0 if observer is None else observer.pruned
     with torch.no_grad():
@@ -66,4 +68,4 @@ def beam_search(
             if rows.numel():
                 state = state.select(rows)
     trail.close(frontier.sentences, frontier.nodes, frontier.alive, finished=False)
-    return trail.hypotheses(sentences, length_penalty)
+    return [answers[: room.size] for answers in trail.hypotheses(sentences, length_penalty)]

@@ -11,6 +11,7 @@ from torch import Tensor
 from antiphon.decoding.constraints import IMPOSSIBLE, Constraints, Said
 from antiphon.decoding.hypothesis import first_tokens
 from antiphon.decoding.ranking import best_candidates
+from antiphon.decoding.room import Room
 
 __all__ = ["Candidates", "Frontier"]
 
@@ -23,7 +24,7 @@ class Candidates:
     tokens: Tensor
     log_probs: Tensor  # of the token
     totals: Tensor  # of all tokens up to it
-    taken: Tensor  # possible and among the quota best
+    taken: Tensor  # possible, and there is room for it
     ended: Tensor  # taken, and the token is </s>
 
 
@@ -31,28 +32,28 @@ class Candidates:
 class Frontier:
     """The open hypotheses of a sentence stand side by side, best first; an empty slot has the total -inf."""
 
+    room: Room
     sentences: Tensor  # [B] numbers of the sentences still open
-    quota: Tensor  # [B] size of the beam - finished
+    finished: Tensor  # [B] how many hypotheses have ended
     totals: Tensor  # [B, W] sums of log probabilities
     tokens: Tensor  # [B, W] last tokens
     nodes: Tensor  # [B, W] where they stand in the trail
     said: Tensor  # [B, W, T] all tokens but the one before the first
 
     @classmethod
-    def at_start(cls, sentences: int, start: int | list[int], size: int) -> Frontier:
+    def at_start(cls, sentences: int, start: int | list[int], room: Room) -> Frontier:
         """One empty hypothesis per sentence."""
         rows = torch.arange(sentences)
-        quota = torch.full((sentences,), size, dtype=torch.long)
         tokens = first_tokens(start, sentences).unsqueeze(1)
         totals, said = torch.zeros((sentences, 1), dtype=torch.float32), tokens.new_zeros(sentences, 1, 0)
-        return cls(rows, quota, totals, tokens, rows.unsqueeze(1), said)
+        return cls(room, rows, torch.zeros_like(rows), totals, tokens, rows.unsqueeze(1), said)
 
     def to(self, device: torch.device) -> Frontier:
         """The same where the model computes."""
         if self.tokens.device == device:
             return self
-        values = (self.sentences, self.quota, self.totals, self.tokens, self.nodes, self.said)
-        return Frontier(*(value.to(device) for value in values))
+        values = (self.sentences, self.finished, self.totals, self.tokens, self.nodes, self.said)
+        return Frontier(self.room, *(value.to(device) for value in values))
 
     @property
     def alive(self) -> Tensor:
@@ -65,17 +66,17 @@ class Frontier:
         V = log_probs.size(1)
         scores = self.totals.unsqueeze(2) + log_probs.reshape(B, W, V)
         constraints.apply(scores, Said(self.sentences, self.said))
-        count = min(int(self.quota.max()) + spare, W * V)
+        count = min(self.room.candidates(self.finished) + spare, W * V)
         totals, places = best_candidates(scores.view(B, W * V), count)
         tokens = places % V
-        among = torch.arange(count, device=places.device) < self.quota.unsqueeze(1)
-        taken = among & (totals > IMPOSSIBLE)
+        taken = self.room.taken(tokens == end, self.finished) & (totals > IMPOSSIBLE)
         own = log_probs.reshape(B, W * V).gather(1, places)
         return Candidates(places // V, tokens, own, totals, taken, taken & (tokens == end))
 
     def advance(self, chosen: Candidates, nodes: Tensor) -> tuple[Frontier, Tensor]:
         """The next frontier [B', W'], no wider than its fullest sentence, and the old rows it continues [B', W']."""
-        going = chosen.taken & ~chosen.ended
+        finished = self.finished + chosen.ended.sum(dim=1)
+        going = chosen.taken & ~chosen.ended & ~self.room.full(finished).unsqueeze(1)
         kept = going.sum(dim=1)
         still = kept.nonzero().squeeze(1)
         # A stable sort brings the hypotheses that go on (0) before the others (1) and keeps their order.
@@ -87,8 +88,9 @@ class Frontier:
         slots, tokens = pick(chosen.slots), pick(chosen.tokens)
         before = self.said[still].gather(1, slots.unsqueeze(2).expand(-1, -1, self.said.size(2)))
         after = Frontier(
+            room=self.room,
             sentences=self.sentences[still],
-            quota=(self.quota - chosen.ended.sum(dim=1))[still],
+            finished=finished[still],
             totals=pick(chosen.totals.masked_fill(~going, IMPOSSIBLE)),
             tokens=tokens,
             nodes=pick(nodes),

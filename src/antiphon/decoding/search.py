@@ -9,6 +9,7 @@ from antiphon.decoding.constraints import Rule
 from antiphon.decoding.greedy import greedy_search
 from antiphon.decoding.hypothesis import Check, Hypothesis, Step
 from antiphon.decoding.options import SearchOptions
+from antiphon.decoding.room import ShrinkingRoom
 from antiphon.decoding.sample import Draw, sample_search
 from antiphon.sequence import State
 
@@ -44,6 +45,6 @@ def search(
         )  # fmt: skip
         return [[hypothesis] for hypothesis in best]
     return beam_search(
-        step, state, sentences=sentences, start=start, end=end, size=options.beam, max_length=length,
+        step, state, sentences=sentences, start=start, end=end, room=ShrinkingRoom(options.beam), max_length=length,
         length_penalty=penalty, prefixes=prefixes, rules=rules, check=check,
     )  # fmt: skip
