@@ -14,7 +14,7 @@ from antiphon.decoding.generation import Generation
 from antiphon.decoding.generator import Generator
 from antiphon.errors import ConfigError, UserError
 from antiphon.evaluation.evaluate import Evaluation, evaluate_examples
-from antiphon.folder import load_model
+from antiphon.export.engines import load_any
 from antiphon.pictures.map import SentenceMap, draw_map, make_map
 from antiphon.pictures.page import page_problems
 from antiphon.pictures.positions import draw_positions, position_tables
@@ -41,8 +41,8 @@ __all__ = [
 
 
 def load(run: str | Path) -> Generator:
-    """A trained model, ready to answer."""
-    return Generator(load_model(run))
+    """A trained or exported model, ready to answer."""
+    return Generator(load_any(run))
 
 
 def train(

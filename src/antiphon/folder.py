@@ -25,6 +25,7 @@ from antiphon.sources.given import SOURCE_TOKENIZER, TARGET_TOKENIZER
 from antiphon.sources.tokens import Tokenizer, load_tokenizer
 
 __all__ = [
+    "CONFIG",
     "FORMAT",
     "MANIFEST",
     "SOURCE_TOKENIZER",

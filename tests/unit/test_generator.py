@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from itertools import product
 
 import numpy as np
@@ -24,7 +25,9 @@ SOURCE, TARGET = CharacterTokenizer("abcdef"), WordTokenizer(["K", "L", "M", "N"
 TEXTS = ["".join(letters) for length in (1, 2, 4) for letters in product("abcdef", repeat=length)][::9][:90]
 
 
-def make(decoding: DecodingConfig, max_length: int = 8, end: float = 1.5) -> Generator:
+def make(
+    decoding: DecodingConfig, max_length: int = 8, end: float = 1.5, check: Callable[[], None] | None = None
+) -> Generator:
     """A model that has learnt nothing but answers each source in its own way; `end` makes </s> likelier."""
     config = Config(
         data=DataConfig(train="pairs.tsv", source=TextConfig(max_length=max_length)),
@@ -38,7 +41,7 @@ def make(decoding: DecodingConfig, max_length: int = 8, end: float = 1.5) -> Gen
     fill(model, scale=1.1)
     with torch.no_grad():
         model.decoder.output.bias[EOS] += end
-    return Generator(LoadedModel(config, model, SOURCE, TARGET))
+    return Generator(LoadedModel(config, model, SOURCE, TARGET), check)
 
 
 @pytest.fixture(scope="module")
@@ -208,16 +211,15 @@ def test_flags_of_a_score(generator: Generator) -> None:
 
 
 def test_check_is_called_at_each_step_and_may_leave() -> None:
-    generator = make(DecodingConfig(beam=2, max_length=10), end=-100.0)
-    calls = []
-    generator.check = lambda: calls.append(1)
+    calls: list[int] = []
+    generator = make(DecodingConfig(beam=2, max_length=10), end=-100.0, check=lambda: calls.append(1))
     generator.generate("abc", weights=False, max_length=6)
     assert len(calls) == 6
 
     def leave() -> None:
         raise KeyboardInterrupt
 
-    generator.check = leave
+    generator = make(DecodingConfig(beam=2, max_length=10), end=-100.0, check=leave)
     for beam in (1, 2):
         with pytest.raises(KeyboardInterrupt):
             generator.generate("abc", beam=beam)

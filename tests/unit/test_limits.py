@@ -48,8 +48,8 @@ def idle(generator: Generator) -> Generator:
     def busy() -> NoReturn:
         raise AssertionError("something is computed")
 
-    generator.check = busy
-    return generator
+    tokenizers = (generator.source_tokenizer, generator.target_tokenizer)
+    return Generator(LoadedModel(generator.config, generator.model, *tokenizers), busy)
 
 
 def refusal(verb: Any, *given: Any, **options: Any) -> list[str]:  # noqa: ANN401 (what the verb takes)
@@ -72,7 +72,7 @@ def test_a_source_takes_positions_from_its_answer() -> None:
     with torch.no_grad():
         generator.model.decoder.output.bias[2] = -1e9  # no end: every position is used
     assert [len(answer.tokens) for answer in generator.generate(texts, max_length=8)] == [8, 8, 0]
-    idle(generator)
+    generator = idle(generator)
     assert refusal(generator.generate, texts, max_length=9) == [
         f"max_length: 9, but {DECODER} and 'a b c' takes 4 of them; give at most 8"
     ]
@@ -85,7 +85,7 @@ def test_a_source_takes_positions_from_its_answer() -> None:
 def test_a_source_longer_than_the_table() -> None:
     generator = made(4, 12)
     generator.generate("a b c")
-    idle(generator)
+    generator = idle(generator)
     expected = [
         "'a b c d': 5 tokens with </s>, but the encoder has learnt 4 positions (model.encoder.longest); "
         "shorten it, or leave it out"

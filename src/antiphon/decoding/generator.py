@@ -7,15 +7,13 @@ from dataclasses import replace
 from typing import overload
 
 from antiphon.config.schema import Config
+from antiphon.decoding.engine import Engine, ForeignModel, TorchEngine
 from antiphon.decoding.generation import Generation, Scored
 from antiphon.decoding.grouping import alike
 from antiphon.decoding.limits import Limits
-from antiphon.decoding.looker import Looker
 from antiphon.decoding.options import SearchOptions
 from antiphon.decoding.sample import Sampling
-from antiphon.decoding.scorer import Scorer
 from antiphon.decoding.wording import Question, wording_of
-from antiphon.decoding.writer import Writer
 from antiphon.errors import UserError
 from antiphon.folder import LoadedModel
 from antiphon.model import SequenceModel
@@ -27,14 +25,27 @@ __all__ = ["Generator"]
 class Generator:
     """The verbs of a trained model."""
 
-    def __init__(self, loaded: LoadedModel, check: Callable[[], None] | None = None) -> None:
+    def __init__(self, loaded: LoadedModel | ForeignModel, check: Callable[[], None] | None = None) -> None:
         self.config: Config = loaded.config
-        self.model: SequenceModel = loaded.model
         self.source_tokenizer: Tokenizer = loaded.source_tokenizer
         self.target_tokenizer: Tokenizer = loaded.target_tokenizer
         self.check = check  # called at each step; may raise, to leave at once
         self.wording = wording_of(self.config, self.source_tokenizer, self.target_tokenizer)
+        self.engine: Engine = (
+            loaded.engine
+            if isinstance(loaded, ForeignModel)
+            else TorchEngine(self.config, loaded.model, self.wording, check)
+        )
         self.limits = Limits.of(self.config, self.wording.room)
+
+    @property
+    def model(self) -> SequenceModel:
+        """The network itself."""
+        if isinstance(self.engine, TorchEngine):
+            return self.engine.model
+        raise UserError(
+            f"an export to {self.engine.name} has no network to look into; use the run that it was made from"
+        )
 
     @overload
     def generate(
@@ -130,8 +141,7 @@ class Generator:
         targets = [self.wording.closed(text) for text in texts]
         if problems := self.limits.of_targets(questions, texts, targets):
             raise UserError(problems)
-        scorer = Scorer(self.model, self.wording, self.check)
-        found = scorer.log_probs([question.source for question in questions], targets, size)
+        found = self.engine.log_probs([question.source for question in questions], targets, size)
         rows = zip(questions, texts, targets, found, strict=True)
         return [self.wording.scored(question, text, ids, log_probs) for question, text, ids, log_probs in rows]
 
@@ -160,14 +170,13 @@ class Generator:
         answers = [_silence(question) for question in questions]
         spoken = [row for row, question in enumerate(questions) if not question.silent]
         limits = self.limits.of_answers([questions[row] for row in spoken], options.max_length, looks=looks)
-        if problems := [*options.problems(), *limits]:
+        if problems := [*options.problems(), *self.engine.problems(options), *limits]:
             raise UserError(problems)
-        writer = Writer(self.model, self.wording, self.check)
         lengths = [(len(questions[row].prompt), len(questions[row].source)) for row in spoken]
         for places in alike(lengths, options.batch_size):
             rows = [spoken[place] for place in places]
             batch = [questions[row] for row in rows]
-            found = writer.write(batch, [prefixes[row] for row in rows], options, [first + row for row in rows])
+            found = self.engine.write(batch, [prefixes[row] for row in rows], options, [first + row for row in rows])
             made = [
                 self.wording.generation(question, hypotheses[: options.n_best])
                 for question, hypotheses in zip(batch, found, strict=True)
@@ -181,17 +190,16 @@ class Generator:
         self, batch: list[Question], targets: list[list[int]], answers: list[Generation], weights: bool, looks: bool
     ) -> list[Generation]:
         """The answers with where the model looked while it wrote them, as far as asked for."""
-        looker = Looker(self.config, self.model, self.wording, self.check)
         if looks:
             both = zip(batch, targets, strict=True)
-            heads = [looker.look(question.source, [*question.prompt, *target]) for question, target in both]
+            heads = [self.engine.look(question.source, [*question.prompt, *target]) for question, target in both]
             return [
                 replace(answer, looks=one, weights=one.mean if weights else None)
                 for answer, one in zip(answers, heads, strict=True)
             ]
         if not weights:
             return answers
-        seen = looker.weights([question.source for question in batch], targets)
+        seen = self.engine.weights([question.source for question in batch], targets)
         return [replace(answer, weights=one) for answer, one in zip(answers, seen, strict=True)]
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 
 from antiphon.decoding.generator import Generator
-from antiphon.decoding.scorer import Scorer, said
+from antiphon.decoding.scorer import said
 from antiphon.sequence import State
 from antiphon.sources.batches import source_batch
 
@@ -54,8 +54,7 @@ def stream_nats(generator: Generator, ids: Ints) -> Floats:
     """
     if generator.wording.room is None:
         return _carried_nats(generator, ids)
-    scorer = Scorer(generator.model, generator.wording, generator.check)
-    [log_probs] = scorer.log_probs([[]], [ids.tolist()], PARTS)
+    [log_probs] = generator.engine.log_probs([[]], [ids.tolist()], PARTS)
     return -np.array(log_probs)
 
 

@@ -1,0 +1,93 @@
+"""What computes behind a Generator: torch, or what a model was exported to."""
+# T target steps, S source steps
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from antiphon.config.schema import Config
+from antiphon.decoding.generation import Heads
+from antiphon.decoding.hypothesis import Check, Hypothesis
+from antiphon.decoding.looker import Looker
+from antiphon.decoding.options import SearchOptions
+from antiphon.decoding.scorer import Scorer
+from antiphon.decoding.wording import Question, Wording
+from antiphon.decoding.writer import Writer
+from antiphon.model import SequenceModel
+from antiphon.sources.tokens import Tokenizer
+
+__all__ = ["Engine", "ForeignModel", "TorchEngine"]
+
+
+class Engine(Protocol):
+    """Reads and writes ids. What it cannot do, it says before anything is computed."""
+
+    @property
+    def name(self) -> str: ...
+
+    def problems(self, options: SearchOptions) -> list[str]:
+        """A sentence for each option that this engine does not have."""
+        ...
+
+    def write(
+        self, batch: list[Question], prefixes: list[list[int]], options: SearchOptions, numbers: list[int]
+    ) -> list[list[Hypothesis]]:
+        """The hypotheses of each question, best first; their prompts are equally long. `numbers` count the questions.
+
+        Of a sampling search there are n_best, each with random numbers of its own, in the order they were drawn.
+        """
+        ...
+
+    def log_probs(self, sources: list[list[int]], targets: list[list[int]], size: int) -> list[list[float]]:
+        """log p of each token of each target; `size` are computed together, which makes no difference."""
+        ...
+
+    def weights(self, sources: list[list[int]], targets: list[list[int]]) -> list[np.ndarray | None]:
+        """The one attention matrix [T, S] of each pair to look at, without padding; None where there is none."""
+        ...
+
+    def look(self, source: list[int], target: list[int]) -> Heads:
+        """Every layer and head; UserError where the engine does not hand them out."""
+        ...
+
+
+@dataclass(frozen=True)
+class ForeignModel:
+    """A model that another engine computes, with all that is needed to use it."""
+
+    config: Config
+    engine: Engine
+    source_tokenizer: Tokenizer
+    target_tokenizer: Tokenizer
+
+
+class TorchEngine:
+    """A model as it was trained; it can do everything."""
+
+    name = "torch"
+
+    def __init__(self, config: Config, model: SequenceModel, wording: Wording, check: Check | None) -> None:
+        self.model = model
+        self._writer = Writer(model, wording, check)
+        self._scorer = Scorer(model, wording, check)
+        self._looker = Looker(config, model, wording, check)
+
+    def problems(self, options: SearchOptions) -> list[str]:  # noqa: ARG002 (none)
+        return []
+
+    def write(
+        self, batch: list[Question], prefixes: list[list[int]], options: SearchOptions, numbers: list[int]
+    ) -> list[list[Hypothesis]]:
+        return self._writer.write(batch, prefixes, options, numbers)
+
+    def log_probs(self, sources: list[list[int]], targets: list[list[int]], size: int) -> list[list[float]]:
+        return self._scorer.log_probs(sources, targets, size)
+
+    def weights(self, sources: list[list[int]], targets: list[list[int]]) -> list[np.ndarray | None]:
+        return self._looker.weights(sources, targets)
+
+    def look(self, source: list[int], target: list[int]) -> Heads:
+        return self._looker.look(source, target)

@@ -1,0 +1,1 @@
+"""Models for other engines, and from other toolkits."""

@@ -1,0 +1,78 @@
+"""Where a model can be exported to: the one list."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from antiphon.decoding.engine import ForeignModel
+from antiphon.errors import MissingExtraError, ModelFolderError, UserError
+from antiphon.export.folder import close_export, engine_of, read_export
+from antiphon.files import publish
+from antiphon.folder import LoadedModel, load_model
+
+__all__ = ["TARGETS", "Target", "export_model", "load_any"]
+
+
+@dataclass(frozen=True)
+class Target:
+    """An engine: a module of this package with `write(loaded, folder, int8) → facts` and `load(export)`.
+
+    `write` puts the engine's files into an empty folder, or raises UserError with the reason why it cannot. `load`
+    takes an ExportFolder and returns a LoadedModel or a ForeignModel.
+    """
+
+    module: str
+    needs: tuple[str, ...]  # packages
+    extra: str  # of antiphon, which installs them
+    int8: bool  # can hold weights of 8 bits
+
+
+TARGETS = {
+    "ctranslate2": Target("antiphon.export.ctranslate2", ("ctranslate2",), "fast", int8=True),
+    "onnx": Target("antiphon.export.onnx", ("onnx", "onnxscript", "onnxruntime"), "onnx", int8=False),
+    "huggingface": Target("antiphon.export.huggingface", (), "huggingface", int8=False),
+}
+
+
+def export_model(run: str | Path, to: str, out: str | Path, *, int8: bool = False) -> Path:
+    """Writes a run for another engine; the folder is whole or not there."""
+    if to not in TARGETS:
+        raise UserError(f"to: there is no engine {to!r}; choose {', '.join(TARGETS)}")
+    target, folder = TARGETS[to], Path(out)
+    if int8 and not target.int8:
+        can = [name for name, other in TARGETS.items() if other.int8]
+        raise UserError(f"int8: an export to {to} has weights of 32 bits only; leave it out, or export to {can[0]}")
+    if folder.exists():
+        raise UserError(f"{folder}: is there already; choose another --out, or remove it")
+    loaded = load_model(run)
+    write: Callable[[LoadedModel, Path, bool], dict[str, Any]] = _module(to).write
+    with publish(folder, otherwise="choose another --out") as temporary:
+        facts = write(loaded, temporary, int8)
+        close_export(temporary, to, loaded.config, loaded.source_tokenizer, loaded.target_tokenizer, facts)
+    return folder
+
+
+def load_any(folder: str | Path) -> LoadedModel | ForeignModel:
+    """A run, a model folder or an export."""
+    path = Path(folder)
+    engine = engine_of(path) if path.is_dir() else None
+    if engine is None:
+        return load_model(path)
+    if engine not in TARGETS:
+        raise ModelFolderError(f"{path}: made for the engine {engine!r}, which this version lacks; update antiphon")
+    load: Callable[..., LoadedModel | ForeignModel] = _module(engine).load
+    return load(read_export(path))
+
+
+def _module(engine: str) -> Any:  # noqa: ANN401 (a module)
+    target = TARGETS[engine]
+    if missing := [package for package in target.needs if find_spec(package) is None]:
+        raise MissingExtraError(
+            f"{engine}: {', '.join(missing)} not installed; pip install 'antiphon[{target.extra}]' installs them"
+        )
+    return import_module(target.module)
