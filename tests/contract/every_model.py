@@ -20,6 +20,7 @@ from antiphon.build import build_model
 from antiphon.config.models import AttentionConfig, ConcatenatedConfig, EncoderDecoderConfig, ModelConfig
 from antiphon.config.schema import TrainingConfig
 from antiphon.decoders.state import Looks, Step
+from antiphon.decoding.ask import Ask
 from antiphon.decoding.beam import beam_search
 from antiphon.decoding.room import ShrinkingRoom
 from antiphon.model import SequenceModel
@@ -193,11 +194,11 @@ def step_of(model: SequenceModel) -> Callable[[Tensor, State], tuple[Tensor, Sta
     return step
 
 
-AROUND: dict[str, Any] = {"sentences": 3, "start": SOS, "end": EOS, "max_length": 3, "length_penalty": 0.0}
+AROUND = Ask(sentences=3, start=SOS, end=EOS, max_length=3)
 
 
 def finds_answers_with_the_scores_of_teacher_forcing(model: SequenceModel) -> None:
-    found = beam_search(step_of(model), model.start(source_batch(ROWS)), room=ShrinkingRoom(2), **AROUND)
+    found = beam_search(step_of(model), model.start(source_batch(ROWS)), AROUND, room=ShrinkingRoom(2))
     answers = [(row, answer) for row, answers in zip(ROWS, found, strict=True) for answer in answers]
     assert len({(tuple(row), answer.tokens) for row, answer in answers}) == 6
     inputs = Sequence.of_ids([[SOS, *answer.tokens[:-1]] for _, answer in answers], PAD)

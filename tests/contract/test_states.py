@@ -52,7 +52,7 @@ def test_selected_states_go_on_as_if_computed_from_scratch(case: ModelConfig) ->
 @every_state
 def test_greedy_is_a_beam_of_one(case: ModelConfig) -> None:
     model, source = tiny_model(case).requires_grad_(False), source_batch(ROWS)
-    greedy = greedy_search(step_of(model), model.start(source), **AROUND)
-    beam = beam_search(step_of(model), model.start(source), room=ShrinkingRoom(1), **AROUND)
+    greedy = greedy_search(step_of(model), model.start(source), AROUND)
+    beam = beam_search(step_of(model), model.start(source), AROUND, room=ShrinkingRoom(1))
     assert [[answer.tokens for answer in answers] for answers in beam] == [[one.tokens] for one in greedy]
     assert [answer.score for [answer] in beam] == pytest.approx([one.score for one in greedy])

@@ -19,6 +19,7 @@ from torch.nn.utils import clip_grad_norm_
 from antiphon.build import build_model
 from antiphon.config.models import ModelConfig
 from antiphon.config.schema import TrainingConfig
+from antiphon.decoding.ask import Ask
 from antiphon.decoding.greedy import greedy_search
 from antiphon.model import SequenceModel
 from antiphon.sequence import Sequence, State
@@ -65,7 +66,7 @@ def worst(model: SequenceModel, questions: list[Question]) -> float:
     model.eval()
     with torch.no_grad():
         start = model.start(sources(questions))
-    found = greedy_search(step, start, sentences=len(questions), start=SOS, end=EOS, max_length=10)
+    found = greedy_search(step, start, Ask(sentences=len(questions), start=SOS, end=EOS, max_length=10))
     model.train()
     right: dict[str, list[bool]] = {task: [] for task, _ in questions}
     for question, answer in zip(questions, found, strict=True):

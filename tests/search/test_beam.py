@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import partial
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from table_model import TableModel, TableState, all_strings, coarse_rows, loop_beam, seeded_rows
 
+from antiphon.decoding.ask import Ask
 from antiphon.decoding.beam import beam_search
 from antiphon.decoding.greedy import greedy_search
 from antiphon.decoding.hypothesis import Hypothesis
@@ -25,12 +26,8 @@ def beam(model: TableModel, sentences: int, size: int, max_length: int, penalty:
     return beam_search(
         model,
         TableState.start(sentences),
-        sentences=sentences,
-        start=START,
-        end=END,
+        Ask(sentences=sentences, start=START, end=END, max_length=max_length, length_penalty=penalty),
         room=ShrinkingRoom(size),
-        max_length=max_length,
-        length_penalty=penalty,
     )
 
 
@@ -75,11 +72,7 @@ def test_a_beam_of_one_is_greedy(seed: int, V: int, length: int, make: object) -
     greedy = greedy_search(
         TableModel(rows),
         TableState.start(4),
-        sentences=4,
-        start=START,
-        end=END,
-        max_length=length,
-        length_penalty=1.0,
+        Ask(sentences=4, start=START, end=END, max_length=length, length_penalty=1.0),
     )
     assert [[answer] for answer in greedy] == beam(TableModel(rows), 4, 1, length)
 
@@ -145,7 +138,9 @@ def test_a_sentence_that_cannot_go_on_comes_back_unfinished() -> None:
         stuck, fine = beam(TableModel(rows), 2, size, 4)
         assert next(answer.tokens for answer in stuck if not answer.finished) == (1, 1)
         assert len(fine) == size
-    [first, _] = greedy_search(TableModel(rows), TableState.start(2), sentences=2, start=START, end=END, max_length=4)
+    [first, _] = greedy_search(
+        TableModel(rows), TableState.start(2), Ask(sentences=2, start=START, end=END, max_length=4)
+    )
     assert (first.tokens, first.finished) == ((1, 1), False)
 
 
@@ -153,9 +148,9 @@ def test_a_stuck_sentence_stays_stuck_whatever_its_end_is_called() -> None:
     def rows(_: int, history: tuple[int, ...]) -> list[float]:
         return [float("-inf")] * 3 if len(history) == 1 else [-0.5, -1.5, -2.0]
 
-    search = {"sentences": 1, "start": START, "end": 2, "max_length": 5}
-    [greedy] = greedy_search(TableModel(rows), TableState.start(1), **search)
-    [[beam]] = beam_search(TableModel(rows), TableState.start(1), room=ShrinkingRoom(1), length_penalty=0.0, **search)
+    ask = Ask(sentences=1, start=START, end=2, max_length=5)
+    [greedy] = greedy_search(TableModel(rows), TableState.start(1), ask)
+    [[beam]] = beam_search(TableModel(rows), TableState.start(1), ask, room=ShrinkingRoom(1))
     assert greedy == beam == Hypothesis((0,), (-0.5,), -0.5, False)
 
 
@@ -165,14 +160,16 @@ def test_what_is_not_a_number_is_never_chosen() -> None:
 
     [answers] = beam(TableModel(rows), 1, 2, 3)
     assert {token for answer in answers for token in answer.tokens} == {0, 2}
-    [greedy] = greedy_search(TableModel(rows), TableState.start(1), sentences=1, start=START, end=END, max_length=3)
+    [greedy] = greedy_search(
+        TableModel(rows), TableState.start(1), Ask(sentences=1, start=START, end=END, max_length=3)
+    )
     assert greedy.tokens == (0,)
 
 
 def test_no_sentences_no_answers() -> None:
     model = TableModel(coarse_rows(1, 3))
     assert beam(model, 0, 3, 5) == []
-    assert greedy_search(model, TableState.start(0), sentences=0, start=START, end=END, max_length=5) == []
+    assert greedy_search(model, TableState.start(0), Ask(sentences=0, start=START, end=END, max_length=5)) == []
     assert model.asked == []
 
 
@@ -190,11 +187,13 @@ def test_check_is_called_each_step_and_its_exception_comes_out(method: str) -> N
             raise Stop
 
     model = TableModel(lambda _, __: [-9.0, -0.1, -0.2, -0.3, -0.4])
-    call = partial(greedy_search, model, TableState.start(2), sentences=2, start=START, end=END, max_length=9)
-    if method == "beam":
-        call = partial(beam_search, *call.args, **call.keywords, room=ShrinkingRoom(3), length_penalty=0.0)
+    ask = Ask(sentences=2, start=START, end=END, max_length=9, check=check)
+    searches: dict[str, Callable[[], object]] = {
+        "greedy": lambda: greedy_search(model, TableState.start(2), ask),
+        "beam": lambda: beam_search(model, TableState.start(2), ask, room=ShrinkingRoom(3)),
+    }
     with pytest.raises(Stop):
-        call(check=check)
+        searches[method]()
     assert len(model.asked) == 2
 
 
@@ -210,13 +209,9 @@ def test_no_graph_is_built() -> None:
     beam_search(
         step,
         TableState.start(1),
-        sentences=1,
-        start=START,
-        end=END,
+        Ask(sentences=1, start=START, end=END, max_length=3, length_penalty=0.0),
         room=ShrinkingRoom(2),
-        max_length=3,
-        length_penalty=0.0,
     )
-    greedy_search(step, TableState.start(1), sentences=1, start=START, end=END, max_length=3)
+    greedy_search(step, TableState.start(1), Ask(sentences=1, start=START, end=END, max_length=3))
     assert seen
     assert not any(seen)

@@ -8,11 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from table_model import Rows, TableModel, TableState, loop_beam, seeded_rows
 
+from antiphon.decoding.ask import Ask
 from antiphon.decoding.beam import beam_search
-from antiphon.decoding.constraints import Forbidden
 from antiphon.decoding.greedy import greedy_search
 from antiphon.decoding.hypothesis import Hypothesis
 from antiphon.decoding.room import ShrinkingRoom
+from antiphon.decoding.rules import Forbidden
 
 END, START, V = 0, 99, 6
 
@@ -23,24 +24,21 @@ def both(
     greedy = greedy_search(
         TableModel(rows),
         TableState.start(sentences),
-        sentences=sentences,
-        start=START,
-        end=END,
-        max_length=7,
-        prefixes=prefixes,
-        rules=(Forbidden(forbidden),),
+        Ask(sentences=sentences, start=START, end=END, max_length=7, prefixes=prefixes, rules=(Forbidden(forbidden),)),
     )
     beam = beam_search(
         TableModel(rows),
         TableState.start(sentences),
-        sentences=sentences,
-        start=START,
-        end=END,
+        Ask(
+            sentences=sentences,
+            start=START,
+            end=END,
+            max_length=7,
+            length_penalty=0.0,
+            prefixes=prefixes,
+            rules=(Forbidden(forbidden),),
+        ),
         room=ShrinkingRoom(size),
-        max_length=7,
-        length_penalty=0.0,
-        prefixes=prefixes,
-        rules=(Forbidden(forbidden),),
     )
     return greedy, beam
 
@@ -103,7 +101,9 @@ def test_forbidding_changes_the_answer_and_leaves_the_models_tensor_alone() -> N
 
     found = [
         greedy_search(
-            step, TableState.start(1), sentences=1, start=START, end=END, max_length=2, rules=(Forbidden(forbidden),)
+            step,
+            TableState.start(1),
+            Ask(sentences=1, start=START, end=END, max_length=2, rules=(Forbidden(forbidden),)),
         )[0].tokens
         for forbidden in ((), (1,))
     ]
@@ -111,13 +111,8 @@ def test_forbidding_changes_the_answer_and_leaves_the_models_tensor_alone() -> N
     beam_search(
         step,
         TableState.start(1),
-        sentences=1,
-        start=START,
-        end=END,
+        Ask(sentences=1, start=START, end=END, max_length=2, length_penalty=0.0, rules=(Forbidden((1,)),)),
         room=ShrinkingRoom(1),
-        max_length=2,
-        length_penalty=0.0,
-        rules=(Forbidden((1,)),),
     )
     assert table.tolist() == torch.tensor([[-3.0, -0.1, -3.0]]).tolist()
 

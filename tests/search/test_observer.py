@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from table_model import TableModel, TableState, seeded_rows
 
+from antiphon.decoding.ask import Ask
 from antiphon.decoding.beam import beam_search
 from antiphon.decoding.hypothesis import Hypothesis
 from antiphon.decoding.observer import Node
@@ -32,12 +33,8 @@ def search(seed: int, size: int, notes: Notes | None, max_length: int = 6) -> li
     return beam_search(
         TableModel(seeded_rows(seed, V)),
         TableState.start(3),
-        sentences=3,
-        start=START,
-        end=END,
+        Ask(sentences=3, start=START, end=END, max_length=max_length, length_penalty=0.5),
         room=ShrinkingRoom(size),
-        max_length=max_length,
-        length_penalty=0.5,
         observer=notes,
     )
 

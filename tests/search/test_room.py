@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from table_model import TableModel, TableState, loop_kept, seeded_rows
 
+from antiphon.decoding.ask import Ask
 from antiphon.decoding.beam import beam_search
 from antiphon.decoding.hypothesis import Hypothesis
 from antiphon.decoding.room import KeptRoom, Room, ShrinkingRoom
@@ -15,9 +16,11 @@ END, START, V = 0, 99, 5
 
 def searched(seed: int, room: Room, longest: int, *, end_bias: float = 0.0) -> list[list[Hypothesis]]:
     return beam_search(
-        TableModel(seeded_rows(seed, V, end_bias=end_bias)), TableState.start(3), sentences=3, start=START, end=END,
-        room=room, max_length=longest, length_penalty=0.7,
-    )  # fmt: skip
+        TableModel(seeded_rows(seed, V, end_bias=end_bias)),
+        TableState.start(3),
+        Ask(sentences=3, start=START, end=END, max_length=longest, length_penalty=0.7),
+        room=room,
+    )
 
 
 @settings(max_examples=60, deadline=None)

@@ -10,11 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from table_model import MINUS, History, Rows, TableModel, TableState, loop_beam, seeded_rows
 
+from antiphon.decoding.ask import Ask
 from antiphon.decoding.beam import beam_search
-from antiphon.decoding.constraints import LeastLength, NoRepeat, Rule
+from antiphon.decoding.constraints import Rule
 from antiphon.decoding.greedy import greedy_search
 from antiphon.decoding.hypothesis import Hypothesis
 from antiphon.decoding.room import ShrinkingRoom
+from antiphon.decoding.rules import LeastLength, NoRepeat
 
 END, START, V, LONGEST, SENTENCES = 0, 99, 4, 7, 3
 Banned = Callable[[int, History, int], bool]
@@ -22,9 +24,11 @@ Banned = Callable[[int, History, int], bool]
 
 def searched(rows: Rows, rules: tuple[Rule, ...], size: int) -> list[list[Hypothesis]]:
     return beam_search(
-        TableModel(rows), TableState.start(SENTENCES), sentences=SENTENCES, start=START, end=END,
-        room=ShrinkingRoom(size), max_length=LONGEST, length_penalty=0.0, rules=rules,
-    )  # fmt: skip
+        TableModel(rows),
+        TableState.start(SENTENCES),
+        Ask(sentences=SENTENCES, start=START, end=END, max_length=LONGEST, length_penalty=0.0, rules=rules),
+        room=ShrinkingRoom(size),
+    )
 
 
 def without(rows: Rows, banned: Banned) -> Rows:
@@ -70,9 +74,10 @@ def test_as_if_the_table_had_been_written_so(name: str, seed: int, size: int) ->
         expected = loop_beam(table, sentence, end=END, size=size, max_length=LONGEST, length_penalty=0.0)
         assert [answer.tokens for answer in answers] == [answer.tokens for answer in expected]
     greedy = greedy_search(
-        TableModel(rows), TableState.start(SENTENCES), sentences=SENTENCES, start=START, end=END, max_length=LONGEST,
-        rules=(rule,),
-    )  # fmt: skip
+        TableModel(rows),
+        TableState.start(SENTENCES),
+        Ask(sentences=SENTENCES, start=START, end=END, max_length=LONGEST, rules=(rule,)),
+    )
     assert [answer.tokens for answer in greedy] == [answers[0].tokens for answers in searched(rows, (rule,), 1)]
 
 

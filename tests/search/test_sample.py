@@ -10,6 +10,7 @@ import pytest
 import torch
 from table_model import TableModel, TableState, coarse_rows, seeded_rows
 
+from antiphon.decoding.ask import Ask
 from antiphon.decoding.greedy import greedy_search
 from antiphon.decoding.hypothesis import Hypothesis
 from antiphon.decoding.sample import Sampling, dice, draw, sample_search
@@ -25,10 +26,7 @@ def sampled(
     return sample_search(
         model,
         TableState.start(sentences),
-        sentences=sentences,
-        start=START,
-        end=END,
-        max_length=max_length,
+        Ask(sentences=sentences, start=START, end=END, max_length=max_length),
         sampling=sampling,
         draws=[dice(sampling.seed, first + number) for number in range(sentences)],
     )
@@ -101,7 +99,7 @@ def test_the_numbers_cut_the_table_in_order() -> None:
 def test_a_temperature_near_zero_is_greedy(seed: int, rows: object) -> None:
     """Ties apart: of equals greedy takes the lower token, a draw takes any."""
     model = TableModel(rows(seed, VOCABULARY))  # type: ignore[operator]
-    best = greedy_search(model, TableState.start(7), sentences=7, start=START, end=END, max_length=6)
+    best = greedy_search(model, TableState.start(7), Ask(sentences=7, start=START, end=END, max_length=6))
     cold = sampled(model, 7, Sampling(temperature=1e-4, seed=seed))
     if rows is seeded_rows:
         assert cold == best
@@ -150,7 +148,7 @@ def test_a_start_for_each_sentence() -> None:
         seen.append(tokens.tolist())
         return torch.zeros(len(tokens), VOCABULARY), state
 
-    greedy_search(step, TableState.start(3), sentences=3, start=[7, 8, 9], end=END, max_length=1)
+    greedy_search(step, TableState.start(3), Ask(sentences=3, start=[7, 8, 9], end=END, max_length=1))
     assert seen == [[7, 8, 9]]
 
 

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from table_model import TableModel, TableState, seeded_rows
 
+from antiphon.decoding.ask import Ask
 from antiphon.decoding.beam import beam_search
 from antiphon.decoding.hypothesis import Hypothesis
 from antiphon.decoding.room import KeptRoom, Room, ShrinkingRoom
@@ -18,9 +19,12 @@ ROOMS: list[Room] = [ShrinkingRoom(1), ShrinkingRoom(4), KeptRoom(3, 1.0)]
 def grown(seed: int, room: Room, pruned: int) -> tuple[Tree, list[Hypothesis]]:
     watcher = Watcher(pruned)
     [answers] = beam_search(
-        TableModel(seeded_rows(seed, V)), TableState.start(1), sentences=1, start=START, end=END, room=room,
-        max_length=6, length_penalty=0.5, observer=watcher,
-    )  # fmt: skip
+        TableModel(seeded_rows(seed, V)),
+        TableState.start(1),
+        Ask(sentences=1, start=START, end=END, max_length=6, length_penalty=0.5),
+        room=room,
+        observer=watcher,
+    )
     return Tree.grown(watcher.steps, answers[0]), answers
 
 

@@ -7,6 +7,7 @@ import math
 import pytest
 from table_model import History, TableModel, TableState
 
+from antiphon.decoding.ask import Ask
 from antiphon.decoding.beam import beam_search
 from antiphon.decoding.greedy import greedy_search
 from antiphon.decoding.hypothesis import Hypothesis
@@ -33,18 +34,14 @@ def search(size: int, length_penalty: float = 0.0, max_length: int = 5) -> list[
     return beam_search(
         TableModel(yes_or_ok),
         TableState.start(1),
-        sentences=1,
-        start=START,
-        end=END,
+        Ask(sentences=1, start=START, end=END, max_length=max_length, length_penalty=length_penalty),
         room=ShrinkingRoom(size),
-        max_length=max_length,
-        length_penalty=length_penalty,
     )[0]
 
 
 def test_greedy_says_yes_yes() -> None:
     [answer] = greedy_search(
-        TableModel(yes_or_ok), TableState.start(1), sentences=1, start=START, end=END, max_length=5
+        TableModel(yes_or_ok), TableState.start(1), Ask(sentences=1, start=START, end=END, max_length=5)
     )
     assert answer.tokens == (YES, YES, END)
     assert answer.finished
@@ -107,12 +104,8 @@ def test_both_survivors_may_come_from_the_second_hypothesis() -> None:
     [answers] = beam_search(
         TableModel(witch),
         TableState.start(1),
-        sentences=1,
-        start=9,
-        end=STOP,
+        Ask(sentences=1, start=9, end=STOP, max_length=9, length_penalty=0.0),
         room=ShrinkingRoom(2),
-        max_length=9,
-        length_penalty=0.0,
     )
     assert [answer.tokens for answer in answers] == [(THE, GREEN, STOP), (THE, WITCH, STOP)]
     assert [math.exp(answer.score) for answer in answers] == pytest.approx([0.2, 0.16])

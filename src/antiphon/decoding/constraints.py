@@ -9,7 +9,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-__all__ = ["IMPOSSIBLE", "Constraints", "Forbidden", "LeastLength", "NoRepeat", "Rule", "Said"]
+__all__ = ["IMPOSSIBLE", "Constraints", "Rule", "Said"]
 
 FREE = -1
 IMPOSSIBLE = float("-inf")
@@ -33,46 +33,6 @@ class Rule(Protocol):
     def forbid(self, scores: Tensor, said: Said) -> None:
         """Writes -inf into scores [B, W, V], in place."""
         ...
-
-
-@dataclass(frozen=True)
-class Forbidden:
-    """Tokens that are never said."""
-
-    tokens: tuple[int, ...]
-
-    def forbid(self, scores: Tensor, said: Said) -> None:  # noqa: ARG002 (at no time)
-        scores[:, :, list(self.tokens)] = IMPOSSIBLE
-
-
-@dataclass(frozen=True)
-class LeastLength:
-    """No </s> before an answer has so many tokens, </s> counted; one number for each sentence."""
-
-    end: int
-    lengths: tuple[int, ...]
-
-    def forbid(self, scores: Tensor, said: Said) -> None:
-        if said.length + 1 >= max(self.lengths, default=0):
-            return
-        least = torch.tensor(self.lengths, device=scores.device)[said.sentences.to(scores.device)]  # [B]
-        short = (least > said.length + 1).nonzero().squeeze(1)
-        scores[short, :, self.end] = IMPOSSIBLE
-
-
-@dataclass(frozen=True)
-class NoRepeat:
-    """No n tokens twice in the same order."""
-
-    n: int
-
-    def forbid(self, scores: Tensor, said: Said) -> None:
-        if said.length < self.n:
-            return
-        grams = said.tokens.unfold(2, self.n, 1)  # [B, W, T - n + 1, n]
-        begun = said.tokens[:, :, said.length - self.n + 1 :].unsqueeze(2)  # the last n - 1
-        rows, slots, places = (grams[..., :-1] == begun).all(dim=3).nonzero(as_tuple=True)
-        scores[rows, slots, grams[rows, slots, places, -1]] = IMPOSSIBLE
 
 
 class Constraints:

@@ -9,9 +9,11 @@ from typing import Protocol
 import numpy as np
 
 from antiphon.config.schema import Config
+from antiphon.decoding.ask import Check
 from antiphon.decoding.generation import Heads
-from antiphon.decoding.hypothesis import Check, Hypothesis
+from antiphon.decoding.hypothesis import Hypothesis
 from antiphon.decoding.looker import Looker
+from antiphon.decoding.observer import Observer
 from antiphon.decoding.options import SearchOptions
 from antiphon.decoding.scorer import Scorer
 from antiphon.decoding.wording import Question, Wording
@@ -33,12 +35,16 @@ class Engine(Protocol):
         ...
 
     def write(
-        self, batch: list[Question], prefixes: list[list[int]], options: SearchOptions, numbers: list[int]
+        self, batch: list[Question], prefixes: list[list[int]], options: SearchOptions, numbers: list[tuple[int, ...]]
     ) -> list[list[Hypothesis]]:
         """The hypotheses of each question, best first; their prompts are equally long. `numbers` count the questions.
 
         Of a sampling search there are n_best, each with random numbers of its own, in the order they were drawn.
         """
+        ...
+
+    def watch(self, question: Question, options: SearchOptions, observer: Observer) -> list[Hypothesis]:
+        """The hypotheses of one question; the observer sees the search. UserError where the engine shows nothing."""
         ...
 
     def log_probs(self, sources: list[list[int]], targets: list[list[int]], size: int) -> list[list[float]]:
@@ -67,9 +73,8 @@ class ForeignModel:
 class TorchEngine:
     """A model as it was trained; it can do everything."""
 
-    name = "torch"
-
     def __init__(self, config: Config, model: SequenceModel, wording: Wording, check: Check | None) -> None:
+        self.name = model.engine
         self.model = model
         self._writer = Writer(model, wording, check)
         self._scorer = Scorer(model, wording, check)
@@ -79,9 +84,13 @@ class TorchEngine:
         return []
 
     def write(
-        self, batch: list[Question], prefixes: list[list[int]], options: SearchOptions, numbers: list[int]
+        self, batch: list[Question], prefixes: list[list[int]], options: SearchOptions, numbers: list[tuple[int, ...]]
     ) -> list[list[Hypothesis]]:
         return self._writer.write(batch, prefixes, options, numbers)
+
+    def watch(self, question: Question, options: SearchOptions, observer: Observer) -> list[Hypothesis]:
+        [found] = self._writer.write([question], [[]], options, [(0,)], observer)
+        return found
 
     def log_probs(self, sources: list[list[int]], targets: list[list[int]], size: int) -> list[list[float]]:
         return self._scorer.log_probs(sources, targets, size)

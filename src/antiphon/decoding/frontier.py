@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from antiphon.decoding.choice import Choice
 from antiphon.decoding.constraints import IMPOSSIBLE, Constraints, Said
 from antiphon.decoding.hypothesis import first_tokens
-from antiphon.decoding.ranking import best_candidates
 from antiphon.decoding.room import Room
 
 __all__ = ["Candidates", "Frontier"]
@@ -60,15 +60,23 @@ class Frontier:
         """Slots that hold a hypothesis [B, W]."""
         return self.totals > IMPOSSIBLE
 
-    def extend(self, log_probs: Tensor, constraints: Constraints, *, end: int, spare: int) -> Candidates:
-        """The best of the W·V candidates of log_probs [B·W, V], and `spare` more that are not taken."""
+    def extend(
+        self, log_probs: Tensor, constraints: Constraints, choice: Choice, *, end: int, spare: int, bonus: Tensor | None
+    ) -> Candidates:
+        """The best of the W·V candidates of log_probs [B·W, V], and `spare` more that are not taken.
+
+        A bonus [sentences, V] counts in the choice only.
+        """
         B, W = self.tokens.shape
         V = log_probs.size(1)
         scores = self.totals.unsqueeze(2) + log_probs.reshape(B, W, V)
-        constraints.apply(scores, Said(self.sentences, self.said))
+        said = Said(self.sentences, self.said)
+        constraints.apply(scores, said)
         count = min(self.room.candidates(self.finished) + spare, W * V)
-        totals, places = best_candidates(scores.view(B, W * V), count)
-        tokens = places % V
+        wanted = scores if bonus is None else scores + bonus.to(scores.device)[self.sentences].unsqueeze(1)
+        places = choice.places(wanted, said, count)
+        totals, tokens = scores.flatten(1).gather(1, places), places % V
+        totals = totals.masked_fill(totals.isnan(), IMPOSSIBLE)
         taken = self.room.taken(tokens == end, self.finished) & (totals > IMPOSSIBLE)
         own = log_probs.reshape(B, W * V).gather(1, places)
         return Candidates(places // V, tokens, own, totals, taken, taken & (tokens == end))

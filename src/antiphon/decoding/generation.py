@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-__all__ = ["Alternative", "Generation", "Heads", "Scored"]
+from antiphon.decoding.tree import Tree
+
+__all__ = ["Alternative", "Choice", "Generation", "Heads", "Scored", "TokenTree", "joined"]
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,23 @@ class Generation:
 
 
 @dataclass(frozen=True)
+class Choice:
+    """A token that could stand at a position, and the answer that would follow."""
+
+    token: str
+    probability: float  # after what stands before
+    text: str
+
+
+@dataclass(frozen=True)
+class TokenTree:
+    """A search tree and the symbol of each branch."""
+
+    tree: Tree
+    symbols: list[str]
+
+
+@dataclass(frozen=True)
 class Scored:
     """How probable a given target is: log p(y | x) and its parts; a language model has no source."""
 
@@ -71,3 +90,32 @@ class Scored:
     tokens: list[str]
     log_probs: list[float]
     flags: list[str]
+
+
+def joined(parts: list[Generation], length_penalty: float) -> Generation:
+    """One answer to a text that was read in parts; the n-th alternative joins the n-th of each."""
+    if len(parts) == 1:
+        return parts[0]
+    flags = [f"split: too long to be read at once; answered in {len(parts)} parts"]
+    others = zip(*(part.alternatives for part in parts), strict=False)
+    alternatives = [_one(list(each), length_penalty) for each in others]
+    whole = _one(parts, length_penalty)
+    return Generation(
+        text=whole.text,
+        tokens=whole.tokens,
+        score=whole.score,
+        log_probs=whole.log_probs,
+        source_tokens=[token for part in parts for token in part.source_tokens],
+        flags=list(dict.fromkeys([*flags, *(flag for part in parts for flag in part.flags)])),
+        alternatives=alternatives,
+    )
+
+
+def _one(parts: list[Generation] | list[Alternative], length_penalty: float) -> Alternative:
+    log_probs = [value for part in parts for value in part.log_probs]
+    return Alternative(
+        text=" ".join(part.text for part in parts),
+        tokens=[token for part in parts for token in part.tokens],
+        score=sum(log_probs) / max(1, len(log_probs)) ** length_penalty,
+        log_probs=log_probs,
+    )

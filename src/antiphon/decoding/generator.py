@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import overload
+from typing import Unpack, overload
 
 from antiphon.config.schema import Config
+from antiphon.decoding.answering import Answering, Seen
 from antiphon.decoding.engine import Engine, ForeignModel, TorchEngine
-from antiphon.decoding.generation import Generation, Scored
-from antiphon.decoding.grouping import alike
+from antiphon.decoding.generation import Choice, Generation, Scored, TokenTree, joined
 from antiphon.decoding.limits import Limits
 from antiphon.decoding.options import SearchOptions
-from antiphon.decoding.sample import Sampling
-from antiphon.decoding.wording import Question, wording_of
+from antiphon.decoding.tree import Tree, Watcher
+from antiphon.decoding.wishes import Wishes, options_of
+from antiphon.decoding.wording import wording_of
 from antiphon.errors import UserError
 from antiphon.folder import LoadedModel
 from antiphon.model import SequenceModel
@@ -52,20 +54,11 @@ class Generator:
         self,
         texts: str,
         *,
-        beam: int | None = None,
-        n_best: int = 1,
-        max_length: int | None = None,
-        length_penalty: float | None = None,
-        batch_size: int | None = None,
         prefix: str = "",
-        sample: bool = False,
-        temperature: float | None = None,
-        top_k: int | None = None,
-        top_p: float | None = None,
-        seed: int | None = None,
         first: int = 0,
         weights: bool = True,
         looks: bool = False,
+        **wishes: Unpack[Wishes],
     ) -> Generation: ...
 
     @overload
@@ -73,59 +66,78 @@ class Generator:
         self,
         texts: list[str],
         *,
-        beam: int | None = None,
-        n_best: int = 1,
-        max_length: int | None = None,
-        length_penalty: float | None = None,
-        batch_size: int | None = None,
         prefix: str | list[str] = "",
-        sample: bool = False,
-        temperature: float | None = None,
-        top_k: int | None = None,
-        top_p: float | None = None,
-        seed: int | None = None,
         first: int = 0,
         weights: bool = True,
         looks: bool = False,
+        **wishes: Unpack[Wishes],
     ) -> list[Generation]: ...
 
     def generate(
         self,
         texts: str | list[str],
         *,
-        beam: int | None = None,
-        n_best: int = 1,
-        max_length: int | None = None,
-        length_penalty: float | None = None,
-        batch_size: int | None = None,
         prefix: str | list[str] = "",
-        sample: bool = False,
-        temperature: float | None = None,
-        top_k: int | None = None,
-        top_p: float | None = None,
-        seed: int | None = None,
         first: int = 0,
         weights: bool = True,
         looks: bool = False,
+        **wishes: Unpack[Wishes],
     ) -> Generation | list[Generation]:
         """Answers to one text or to many, in order; a language model goes on where each text ends.
 
-        `sample=True` draws the tokens (`temperature`, `top_k`, `top_p`): the same for the same `seed` and the number
-        of a text, which counts from `first`. `weights=False` saves the second look for attention; `looks=True` looks
-        with every layer and head.
+        `wishes` are the options of the search, such as beam=4 or sample=True: see `Wishes`. What is drawn is the same
+        for the same `seed` and the number of a text, which counts from `first`. A text that is too long is read in
+        parts that end where sentences do. `weights=False` saves the second look for attention; `looks=True` looks with
+        every layer and head, and reads no text in parts.
         """
         many = [texts] if isinstance(texts, str) else texts
-        usual, sampling = self.config.decoding, _sampling(sample, temperature, top_k, top_p, seed, beam)
-        options = SearchOptions(
-            beam=usual.beam if beam is None else beam,
-            n_best=n_best,
-            max_length=usual.max_length if max_length is None else max_length,
-            length_penalty=usual.length_penalty if length_penalty is None else length_penalty,
-            batch_size=usual.batch_size if batch_size is None else batch_size,
-            sampling=sampling,
-        )
-        answers = self._answers(many, self._prefixes(prefix, len(many)), options, first, weights, looks)
-        return answers[0] if isinstance(texts, str) else answers
+        options = options_of(wishes, self.config.decoding, self.wording)
+        parts = [[text] if looks else self.wording.parts(text) for text in many]
+        found = self._answers(parts, self._prefixes(prefix, len(many)), options, first, Seen(weights, looks))
+        return found[0] if isinstance(texts, str) else found
+
+    def alternatives(self, text: str, position: int, count: int = 5, answer: str | None = None) -> list[Choice]:
+        """What else could stand at a position (from 0) of the answer, or of a given one, most probable first.
+
+        Each with how the answer would go on from there.
+        """
+        question = self.wording.question(text)
+        options = options_of({"beam": 1}, self.config.decoding, self.wording)
+        told = self._prefixes(answer or "", 1)
+        [[best]] = self.engine.write([question], told, options, [(0,)])
+        said = list(best.tokens)
+        if not 0 <= position < len(said):
+            raise UserError(f"position: {position}, but the answer has {len(said)} tokens; count from 0")
+        if not 1 <= count <= self.target_tokenizer.size:
+            raise UserError(
+                f"count: must be from 1 to the {self.target_tokenizer.size} tokens of the model, not {count}"
+            )
+        here = replace(options, beam=count, max_length=position + 1)
+        [others] = self.engine.write([question], [said[:position]], here, [(0,)])
+        ways = [list(other.tokens) for other in others if len(other.tokens) == position + 1]
+        on = self.engine.write([question] * len(ways), ways, options, [(0,)] * len(ways))
+        chosen = [
+            Choice(
+                token=self.target_tokenizer.symbols([way[position]])[0],
+                probability=math.exp(rest.log_probs[position]),
+                text=self.wording.said(question, rest.tokens),
+            )
+            for way, [rest, *_] in zip(ways, on, strict=True)
+        ]
+        return sorted(chosen, key=lambda choice: -choice.probability)
+
+    def tree(self, text: str, *, pruned: int = 3, **wishes: Unpack[Wishes]) -> TokenTree:
+        """The tree of a beam search for one text, with so many pruned candidates a step."""
+        options = options_of(wishes, self.config.decoding, self.wording)
+        question = self.wording.question(text)
+        if question.silent:
+            raise UserError(f"{text!r}: {', '.join(question.flags)}; there is nothing to search for")
+        if problems := self.limits.of_answers([question], options.max_length, looks=False):
+            raise UserError(problems)
+        watcher = Watcher(pruned)
+        [best, *_] = self.engine.watch(question, options, watcher)
+        tree = Tree.grown(watcher.steps, best)
+        return TokenTree(tree, self.target_tokenizer.symbols([branch.token for branch in tree.branches]))
 
     def score(self, pairs: list[tuple[str, str]] | list[str], batch_size: int | None = None) -> list[Scored]:
         """log p(y | x) of given targets, teacher-forced; of a language model log p(y) of given texts.
@@ -158,77 +170,17 @@ class Generator:
         return [self.target_tokenizer.encode(text) if text else [] for text in texts]
 
     def _answers(
-        self,
-        texts: list[str],
-        prefixes: list[list[int]],
-        options: SearchOptions,
-        first: int,
-        weights: bool,
-        looks: bool,
+        self, texts: list[list[str]], prefixes: list[list[int]], options: SearchOptions, first: int, seen: Seen
     ) -> list[Generation]:
-        questions = [self.wording.question(text) for text in texts]
-        answers = [_silence(question) for question in questions]
-        spoken = [row for row, question in enumerate(questions) if not question.silent]
-        limits = self.limits.of_answers([questions[row] for row in spoken], options.max_length, looks=looks)
-        if problems := [*options.problems(), *self.engine.problems(options), *limits]:
+        """Answers to texts in parts; a prefix is that of the first part."""
+        places = [(row, part) for row, parts in enumerate(texts) for part in range(len(parts))]
+        questions = [self.wording.question(texts[row][part]) for row, part in places]
+        spoken = [question for question in questions if not question.silent]
+        limits = self.limits.of_answers(spoken, options.max_length, looks=seen.looks)
+        if problems := [*self.engine.problems(options), *limits]:
             raise UserError(problems)
-        lengths = [(len(questions[row].prompt), len(questions[row].source)) for row in spoken]
-        for places in alike(lengths, options.batch_size):
-            rows = [spoken[place] for place in places]
-            batch = [questions[row] for row in rows]
-            found = self.engine.write(batch, [prefixes[row] for row in rows], options, [first + row for row in rows])
-            made = [
-                self.wording.generation(question, hypotheses[: options.n_best])
-                for question, hypotheses in zip(batch, found, strict=True)
-            ]
-            targets = [list(best.tokens) for best, *_ in found]
-            for row, answer in zip(rows, self._seen(batch, targets, made, weights, looks), strict=True):
-                answers[row] = answer
-        return answers
-
-    def _seen(
-        self, batch: list[Question], targets: list[list[int]], answers: list[Generation], weights: bool, looks: bool
-    ) -> list[Generation]:
-        """The answers with where the model looked while it wrote them, as far as asked for."""
-        if looks:
-            both = zip(batch, targets, strict=True)
-            heads = [self.engine.look(question.source, [*question.prompt, *target]) for question, target in both]
-            return [
-                replace(answer, looks=one, weights=one.mean if weights else None)
-                for answer, one in zip(answers, heads, strict=True)
-            ]
-        if not weights:
-            return answers
-        seen = self.engine.weights([question.source for question in batch], targets)
-        return [replace(answer, weights=one) for answer, one in zip(answers, seen, strict=True)]
-
-
-def _sampling(
-    sample: bool,
-    temperature: float | None,
-    top_k: int | None,
-    top_p: float | None,
-    seed: int | None,
-    beam: int | None,
-) -> Sampling | None:
-    """How tokens are drawn, if they are; UserError where one option speaks against another."""
-    given = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
-    asked = [name for name, value in given.items() if value is not None]
-    if not sample and asked:
-        raise UserError([f"{name}: only for sampling; add sample, or leave it out" for name in asked])
-    if sample and beam is not None:
-        raise UserError(f"beam: a beam of {beam} looks for the most probable answer, sample draws one; leave one out")
-    if not sample:
-        return None
-    usual = Sampling()
-    return Sampling(
-        temperature=usual.temperature if temperature is None else temperature,
-        top_k=top_k,
-        top_p=top_p,
-        seed=usual.seed if seed is None else seed,
-    )
-
-
-def _silence(question: Question) -> Generation:
-    """The answer to nothing."""
-    return Generation(text="", tokens=[], score=0.0, log_probs=[], source_tokens=[], flags=question.flags)
+        told = [prefixes[row] if part == 0 else [] for row, part in places]
+        numbers: list[tuple[int, ...]] = [(first + row, part) if part else (first + row,) for row, part in places]
+        found = iter(Answering(self.engine, self.wording).answers(questions, told, options, numbers, seen))
+        answers = [[next(found) for _ in parts] for parts in texts]
+        return [joined(parts, options.length_penalty) for parts in answers]

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -12,10 +11,7 @@ from torch import Tensor
 
 from antiphon.sequence import State
 
-__all__ = ["Check", "Hypothesis", "Step", "first_tokens"]
-
-Check = Callable[[], None]
-"""Called once per step; it may raise, and search stops at once."""
+__all__ = ["Hypothesis", "Step", "first_tokens"]
 
 S = TypeVar("S", bound=State)
 

@@ -7,8 +7,8 @@ import numpy as np
 import torch
 
 from antiphon.config.schema import Config
+from antiphon.decoding.ask import Check
 from antiphon.decoding.generation import Heads
-from antiphon.decoding.hypothesis import Check
 from antiphon.decoding.wording import Wording
 from antiphon.model import SequenceModel
 from antiphon.sequence import Sequence

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
+from antiphon.decoding.diverse import Diversity
+from antiphon.decoding.required import Phrases
 from antiphon.decoding.sample import Sampling
 
-__all__ = ["SearchOptions"]
+__all__ = ["MOST", "SearchOptions", "Utility"]
+
+Utility = Literal["chrf", "bleu"]
+MOST = 50_000_000  # tokens that a batch may hold on its frontier: beam x batch_size x max_length
 
 
 @dataclass(frozen=True)
@@ -19,17 +25,90 @@ class SearchOptions:
     length_penalty: float
     batch_size: int
     sampling: Sampling | None = None
+    min_length: int = 1  # of an answer with its </s>
+    max_ratio: float | None = None  # longest answer, as a multiple of its source (both with </s>)
+    min_ratio: float | None = None  # shortest answer, likewise
+    patience: float | None = None  # the beam stays full until beam x patience have ended; None: it shrinks
+    diversity: Diversity | None = None
+    no_repeat: int | None = None  # no so many tokens twice
+    forbid: tuple[tuple[int, ...], ...] = ()  # phrases that are never said
+    require: tuple[tuple[int, ...], ...] = ()  # phrases that have to be said
+    coverage: float = 0.0  # weight of the coverage penalty among the answers of a beam
+    unknown: bool = False  # <unk> may be said, and becomes the source token that was attended to most
+    mbr: Utility | None = None  # of the samples, the one that is most like the others
+
+    def longest(self, source: int) -> int:
+        """Tokens of an answer to a source of so many, both with </s>."""
+        return self.max_length if self.max_ratio is None else max(1, min(self.max_length, int(self.max_ratio * source)))
+
+    def shortest(self, source: int) -> int:
+        """The least tokens of an answer to a source of so many, both with </s>."""
+        return self.min_length if self.min_ratio is None else max(self.min_length, int(self.min_ratio * source))
 
     def problems(self) -> list[str]:
         """A sentence for each value that makes no sense, alone or with another."""
-        numbers = (("beam", self.beam), ("n_best", self.n_best), ("max_length", self.max_length))
-        found = [f"{name}: must be at least 1, not {value}" for name, value in numbers if value < 1]
-        if self.batch_size < 1:
-            found.append(f"batch_size: must be at least 1, not {self.batch_size}")
-        if self.length_penalty < 0:
-            found.append(f"length_penalty: must not be negative, not {self.length_penalty}")
-        if self.sampling is not None:
-            return [*found, *self.sampling.problems()]
-        if self.n_best > self.beam:
+        return [*self._numbers(), *self._together(), *self._phrases()]
+
+    def _numbers(self) -> list[str]:
+        whole = {
+            "beam": self.beam,
+            "n_best": self.n_best,
+            "max_length": self.max_length,
+            "min_length": self.min_length,
+            "batch_size": self.batch_size,
+            "no_repeat": 1 if self.no_repeat is None else self.no_repeat,
+        }
+        found = [f"{name}: must be at least 1, not {value}" for name, value in whole.items() if value < 1]
+        above = {"max_ratio": self.max_ratio, "min_ratio": self.min_ratio, "patience": self.patience}
+        found += [
+            f"{name}: must be above 0, not {value:g}"
+            for name, value in above.items()
+            if value is not None and value <= 0
+        ]
+        least = {"length_penalty": self.length_penalty, "coverage": self.coverage}
+        found += [f"{name}: must not be negative, not {value:g}" for name, value in least.items() if value < 0]
+        return found if self.sampling is None else [*found, *self.sampling.problems()]
+
+    def _together(self) -> list[str]:
+        found = []
+        if self.sampling is None and self.n_best > self.beam:
             found.append(f"n_best: {self.n_best} answers need a beam of at least {self.n_best}, not {self.beam}")
+        if self.min_length > self.max_length:
+            found.append(f"min_length: {self.min_length} is more than max_length {self.max_length}; change one of them")
+        if self.min_ratio is not None and self.max_ratio is not None and self.min_ratio > self.max_ratio:
+            found.append(f"min_ratio: {self.min_ratio:g} is more than max_ratio {self.max_ratio:g}; change one of them")
+        if self.beam * self.batch_size * self.max_length > MOST:
+            found.append(
+                f"beam x batch_size x max_length: {self.beam} x {self.batch_size} x {self.max_length} is more than "
+                f"{MOST:,} tokens at once; make one of them smaller"
+            )
+        if self.mbr is not None and self.sampling is None:
+            found.append("mbr: it chooses among samples; add sample, and n_best for how many are drawn")
+        beams = {"patience": self.patience, "diversity": self.diversity, "coverage": self.coverage or None}
+        if self.sampling is not None or self.beam == 1:
+            found += [f"{name}: only for a beam of 2 and more; leave it out" for name, value in beams.items() if value]
+        if self.diversity is not None and (self.diversity.groups < 2 or self.beam % self.diversity.groups):
+            found.append(
+                f"groups: {self.diversity.groups} groups cannot share a beam of {self.beam} evenly; give a divisor"
+            )
+        if self.diversity is not None and self.diversity.strength <= 0:
+            found.append(f"diversity: must be above 0, not {self.diversity.strength:g}")
         return found
+
+    def _phrases(self) -> list[str]:
+        found = []
+        if self.require and (self.diversity is not None or self.sampling is not None):
+            found.append("require: phrases are worked in by a beam; leave out sample and diversity")
+        needed = Phrases(self.require).open(()) + 1
+        if needed > self.max_length:
+            found.append(
+                f"require: {needed} tokens with </s> do not fit into max_length {self.max_length}; raise max_length"
+            )
+        for phrase in self.require:
+            if any(_inside(never, phrase) for never in self.forbid):
+                found.append("forbid: it takes out what require asks for; leave it out of one of them")
+        return found
+
+
+def _inside(part: tuple[int, ...], whole: tuple[int, ...]) -> bool:
+    return any(whole[first : first + len(part)] == part for first in range(len(whole) - len(part) + 1))

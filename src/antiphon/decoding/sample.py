@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from antiphon.decoding.constraints import Rule
-from antiphon.decoding.hypothesis import Check, Hypothesis, Step
+from antiphon.decoding.ask import Ask
+from antiphon.decoding.hypothesis import Hypothesis, Step
 from antiphon.decoding.ranking import best_candidates
 from antiphon.decoding.single import single_search
 from antiphon.sequence import State
@@ -62,22 +62,8 @@ def dice(seed: int, *which: int) -> Draw:
     return np.random.default_rng([seed, *which]).random
 
 
-def sample_search(
-    step: Step[S],
-    state: S,
-    *,
-    sentences: int,
-    start: int | list[int],
-    end: int,
-    max_length: int,
-    sampling: Sampling,
-    draws: list[Draw],
-    length_penalty: float = 0.0,
-    prefixes: list[list[int]] | None = None,
-    rules: tuple[Rule, ...] = (),
-    check: Check | None = None,
-) -> list[Hypothesis]:
-    """y_t ~ p(y | y_<t, x), until </s> or `max_length` tokens (</s> counts); one answer per sentence.
+def sample_search(step: Step[S], state: S, ask: Ask, *, sampling: Sampling, draws: list[Draw]) -> list[Hypothesis]:
+    """y_t ~ p(y | y_<t, x), until </s> or `max_length` tokens; one answer per sentence.
 
     Each sentence has its own `draws`, one a step, so its answer is the same in any batch. Its log probabilities are
     the model's own, whatever the temperature.
@@ -87,19 +73,7 @@ def sample_search(
         uniform = torch.tensor([draws[sentence]() for sentence in live.tolist()], dtype=torch.float64)
         return draw(scores, uniform.to(scores.device), sampling)
 
-    return single_search(
-        step,
-        state,
-        choose,
-        sentences=sentences,
-        start=start,
-        end=end,
-        max_length=max_length,
-        length_penalty=length_penalty,
-        prefixes=prefixes,
-        rules=rules,
-        check=check,
-    )
+    return single_search(step, state, choose, ask)
 
 
 def draw(scores: Tensor, uniform: Tensor, sampling: Sampling) -> Tensor:

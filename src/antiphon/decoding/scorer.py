@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from antiphon.decoding.ask import Check
 from antiphon.decoding.grouping import alike
-from antiphon.decoding.hypothesis import Check
 from antiphon.decoding.wording import Wording
 from antiphon.model import SequenceModel
 from antiphon.sequence import Sequence

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from antiphon.decoding.ask import Ask
 from antiphon.decoding.beam import beam_search
-from antiphon.decoding.constraints import Rule
+from antiphon.decoding.choice import BEST
+from antiphon.decoding.diverse import diverse_search
 from antiphon.decoding.greedy import greedy_search
-from antiphon.decoding.hypothesis import Check, Hypothesis, Step
+from antiphon.decoding.hypothesis import Hypothesis, Step
+from antiphon.decoding.observer import Observer
 from antiphon.decoding.options import SearchOptions
-from antiphon.decoding.room import ShrinkingRoom
+from antiphon.decoding.required import Banks, Phrases
+from antiphon.decoding.room import KeptRoom, Room, ShrinkingRoom
 from antiphon.decoding.sample import Draw, sample_search
 from antiphon.sequence import State
 
@@ -21,30 +25,24 @@ S = TypeVar("S", bound=State)
 def search(
     step: Step[S],
     state: S,
+    ask: Ask,
     options: SearchOptions,
     *,
-    start: list[int],
-    end: int,
-    prefixes: list[list[int]],
-    rules: tuple[Rule, ...],
+    vocabulary: int,
     draws: list[Draw],
-    check: Check | None,
+    observer: Observer | None = None,
 ) -> list[list[Hypothesis]]:
     """Answers per sentence, best first: of a beam all, else one. `draws` are for sampling, one for each sentence."""
-    sentences, length, penalty = len(start), options.max_length, options.length_penalty
     if options.sampling is not None:
-        drawn = sample_search(
-            step, state, sentences=sentences, start=start, end=end, max_length=length, length_penalty=penalty,
-            sampling=options.sampling, draws=draws, prefixes=prefixes, rules=rules, check=check,
-        )  # fmt: skip
-        return [[hypothesis] for hypothesis in drawn]
-    if options.beam == 1:
-        best = greedy_search(
-            step, state, sentences=sentences, start=start, end=end, max_length=length, length_penalty=penalty,
-            prefixes=prefixes, rules=rules, check=check,
-        )  # fmt: skip
-        return [[hypothesis] for hypothesis in best]
-    return beam_search(
-        step, state, sentences=sentences, start=start, end=end, room=ShrinkingRoom(options.beam), max_length=length,
-        length_penalty=penalty, prefixes=prefixes, rules=rules, check=check,
-    )  # fmt: skip
+        return [[one] for one in sample_search(step, state, ask, sampling=options.sampling, draws=draws)]
+    if options.beam == 1 and observer is None and not options.require:
+        return [[one] for one in greedy_search(step, state, ask)]
+    if options.diversity is not None:
+        room = _room(options, options.beam // options.diversity.groups)
+        return diverse_search(step, state, ask, room=room, diversity=options.diversity, vocabulary=vocabulary)
+    choice = Banks(Phrases(options.require)) if options.require else BEST
+    return beam_search(step, state, ask, room=_room(options, options.beam), choice=choice, observer=observer)
+
+
+def _room(options: SearchOptions, size: int) -> Room:
+    return ShrinkingRoom(size) if options.patience is None else KeptRoom(size, options.patience)

@@ -9,8 +9,9 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from antiphon.decoding.constraints import IMPOSSIBLE, Constraints, Rule, Said
-from antiphon.decoding.hypothesis import Check, Hypothesis, Step, first_tokens
+from antiphon.decoding.ask import Ask
+from antiphon.decoding.constraints import IMPOSSIBLE, Constraints, Said
+from antiphon.decoding.hypothesis import Hypothesis, Step, first_tokens
 from antiphon.sequence import State
 
 __all__ = ["Choose", "single_search"]
@@ -21,47 +22,34 @@ Choose = Callable[[Tensor, Tensor], Tensor]
 """Log probabilities [B, V] of these sentences [B] → a token for each [B]."""
 
 
-def single_search(
-    step: Step[S],
-    state: S,
-    choose: Choose,
-    *,
-    sentences: int,
-    start: int | list[int],
-    end: int,
-    max_length: int,
-    length_penalty: float,
-    prefixes: list[list[int]] | None,
-    rules: tuple[Rule, ...],
-    check: Check | None,
-) -> list[Hypothesis]:
-    """One token after the other until </s> or `max_length` tokens (</s> counts); one answer per sentence.
+def single_search(step: Step[S], state: S, choose: Choose, ask: Ask) -> list[Hypothesis]:
+    """One token after the other until </s> or `max_length` tokens; one answer per sentence.
 
     A sentence that is done leaves the batch.
     """
-    constraints = Constraints(sentences, prefixes, rules)
-    live = torch.arange(sentences)
-    tokens = first_tokens(start, sentences)
-    said = tokens.new_zeros(sentences, 0)
+    constraints = Constraints(ask.sentences, ask.prefixes, ask.rules)
+    live = torch.arange(ask.sentences)
+    tokens = first_tokens(ask.start, ask.sentences)
+    said = tokens.new_zeros(ask.sentences, 0)
     columns: list[tuple[Tensor, Tensor, Tensor]] = []
     with torch.no_grad():
-        for _ in range(max_length):
+        for _ in range(ask.max_length):
             if live.numel() == 0:
                 break
-            if check is not None:
-                check()
+            if ask.check is not None:
+                ask.check()
             log_probs, state = step(tokens, state)
             values, tokens = _chosen(log_probs, choose, constraints, Said(live.to(log_probs.device), said.unsqueeze(1)))
             possible = values > IMPOSSIBLE
             columns.append((live[possible.to(live.device)], tokens[possible], values[possible]))
             said = torch.cat([said.to(tokens.device), tokens.unsqueeze(1)], dim=1)
-            going = possible & (tokens != end)
+            going = possible & (tokens != ask.end)
             if not bool(going.all()):
                 rows = going.nonzero()  # [B', 1]
                 live, tokens, said = live[going.to(live.device)], tokens[going], said[going]
                 if live.numel():
                     state = state.select(rows)
-    return _collect(columns, sentences, end, length_penalty)
+    return _collect(columns, ask)
 
 
 def _chosen(log_probs: Tensor, choose: Choose, constraints: Constraints, said: Said) -> tuple[Tensor, Tensor]:
@@ -74,16 +62,14 @@ def _chosen(log_probs: Tensor, choose: Choose, constraints: Constraints, said: S
     return scores.gather(1, tokens.unsqueeze(1)).squeeze(1), tokens
 
 
-def _collect(
-    columns: list[tuple[Tensor, Tensor, Tensor]], sentences: int, end: int, length_penalty: float
-) -> list[Hypothesis]:
-    tokens: list[list[int]] = [[] for _ in range(sentences)]
-    log_probs: list[list[float]] = [[] for _ in range(sentences)]
+def _collect(columns: list[tuple[Tensor, Tensor, Tensor]], ask: Ask) -> list[Hypothesis]:
+    tokens: list[list[int]] = [[] for _ in range(ask.sentences)]
+    log_probs: list[list[float]] = [[] for _ in range(ask.sentences)]
     for live, column, values in columns:
         for sentence, token, value in zip(live.tolist(), column.tolist(), values.tolist(), strict=True):
             tokens[sentence].append(token)
             log_probs[sentence].append(value)
     return [
-        Hypothesis.of(row, values, finished=bool(row) and row[-1] == end, length_penalty=length_penalty)
+        Hypothesis.of(row, values, finished=bool(row) and row[-1] == ask.end, length_penalty=ask.length_penalty)
         for row, values in zip(tokens, log_probs, strict=True)
     ]

@@ -10,6 +10,7 @@ from antiphon.config.models import TransformerDecoderConfig
 from antiphon.config.schema import Config
 from antiphon.decoding.generation import Alternative, Generation, Scored
 from antiphon.decoding.hypothesis import Hypothesis
+from antiphon.decoding.splitting import in_parts
 from antiphon.sources.streams import StreamTokenizer
 from antiphon.sources.tokens import Tokenizer
 from antiphon.sources.vocabulary import EOS, PAD, SOS, UNK
@@ -44,28 +45,33 @@ class Wording(ABC):
     def question(self, text: str) -> Question:
         """A text to answer; nothing is lost in silence."""
 
+    def parts(self, text: str) -> list[str]:
+        """The text as it is read: at once, or part by part if it is too long."""
+        return [text]
+
     @abstractmethod
     def read(self, question: Question) -> list[str]:
         """The symbols that were read."""
 
     @abstractmethod
-    def said(self, question: Question, tokens: tuple[int, ...]) -> str:
-        """The text of an answer."""
+    def said(self, question: Question, tokens: tuple[int, ...], unknown: list[str] | None = None) -> str:
+        """The text of an answer; `unknown` stands in place of its <unk>s, one for each."""
 
     def closed(self, text: str) -> list[int]:
         """The ids of a text that was said, to its end."""
         return [*self.target.encode(text), self.end]
 
-    def generation(self, question: Question, hypotheses: list[Hypothesis]) -> Generation:
-        """Hypotheses as an answer, the first being the one."""
+    def generation(self, question: Question, hypotheses: list[Hypothesis], unknown: list[list[str]]) -> Generation:
+        """Hypotheses as an answer, the first being the one; `unknown` are the words in place of each one's <unk>s."""
+        words = unknown or [[] for _ in hypotheses]
         alternatives = [
             Alternative(
-                text=self.said(question, hypothesis.tokens),
+                text=self.said(question, hypothesis.tokens, replaced),
                 tokens=self.target.symbols(hypothesis.tokens),
                 score=hypothesis.score,
                 log_probs=list(hypothesis.log_probs),
             )
-            for hypothesis in hypotheses
+            for hypothesis, replaced in zip(hypotheses, words, strict=True)
         ]
         best, flags = alternatives[0], list(question.flags)
         if not hypotheses[0].finished and self.end != NEVER:
@@ -118,8 +124,17 @@ class PairWording(Wording):
     def read(self, question: Question) -> list[str]:
         return self.source.symbols([*question.source, EOS])
 
-    def said(self, question: Question, tokens: tuple[int, ...]) -> str:  # noqa: ARG002 (the answer is all there is)
-        return self.target.decode(tokens)
+    def parts(self, text: str) -> list[str]:
+        return in_parts(text, self.longest, lambda part: len(self.source.encode(part)))
+
+    def said(self, question: Question, tokens: tuple[int, ...], unknown: list[str] | None = None) -> str:  # noqa: ARG002 (the answer is all there is)
+        if not unknown:
+            return self.target.decode(tokens)
+        words = iter(unknown)
+        pieces = [
+            next(words) if known is None else self.target.decode(known) for known in _around_unknown(list(tokens))
+        ]
+        return ("" if self.target.kind == "characters" else " ").join(piece for piece in pieces if piece)
 
 
 class TextWording(Wording):
@@ -148,7 +163,7 @@ class TextWording(Wording):
     def read(self, question: Question) -> list[str]:
         return self.target.symbols(question.prompt)
 
-    def said(self, question: Question, tokens: tuple[int, ...]) -> str:
+    def said(self, question: Question, tokens: tuple[int, ...], unknown: list[str] | None = None) -> str:  # noqa: ARG002 (there is no source to take them from)
         """The prompt as it was given, and what follows it."""
         whole, head = self.target.decode([*question.prompt, *tokens]), self.target.decode(question.prompt)
         added = whole[len(head) :]
@@ -174,6 +189,20 @@ def _room(config: Config) -> int | None:
     if not isinstance(decoder, TransformerDecoderConfig):
         return None
     return config.data.window or (decoder.longest if decoder.positions == "learnt" else None)
+
+
+def _around_unknown(tokens: list[int]) -> list[list[int] | None]:
+    """Tokens in pieces between <unk>s, each of which is None."""
+    pieces: list[list[int] | None] = [[]]
+    for token in tokens:
+        last = pieces[-1]
+        if token == UNK:
+            pieces.append(None)
+        elif last is None:
+            pieces.append([token])
+        else:
+            last.append(token)
+    return pieces
 
 
 def unknown_flag(side: str, unknown: list[str]) -> list[str]:

@@ -8,9 +8,13 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from antiphon.decoding.constraints import Forbidden
-from antiphon.decoding.hypothesis import Check, Hypothesis
+from antiphon.decoding.ask import Ask, Check
+from antiphon.decoding.constraints import Rule
+from antiphon.decoding.hypothesis import Hypothesis
+from antiphon.decoding.observer import Observer
 from antiphon.decoding.options import SearchOptions
+from antiphon.decoding.rules import Forbidden
+from antiphon.decoding.ruling import rules_of
 from antiphon.decoding.sample import Draw, dice
 from antiphon.decoding.search import search
 from antiphon.decoding.wording import Question, Wording
@@ -30,56 +34,74 @@ class Writer:
         self.check = check
 
     def write(
-        self, batch: list[Question], prefixes: list[list[int]], options: SearchOptions, numbers: list[int]
+        self,
+        batch: list[Question],
+        prefixes: list[list[int]],
+        options: SearchOptions,
+        numbers: list[tuple[int, ...]],
+        observer: Observer | None = None,
     ) -> list[list[Hypothesis]]:
         """The hypotheses of each question; their prompts are equally long. `numbers` are those of the questions.
 
         Of a sampling search there are n_best, each with random numbers of its own, in the order they were drawn.
         """
         if options.sampling is None:
-            return self._answers(batch, prefixes, options, [])
+            return self._answers(batch, prefixes, options, [], observer)
         copies, seed = options.n_best, options.sampling.seed
         found = self._answers(
             [question for question in batch for _ in range(copies)],
             [prefix for prefix in prefixes for _ in range(copies)],
             options,
-            [dice(seed, number, copy) for number in numbers for copy in range(copies)],
+            [dice(seed, *number, copy) for number in numbers for copy in range(copies)],
+            observer,
         )
         drawn = [hypothesis for [hypothesis] in found]
         return [drawn[first : first + copies] for first in range(0, len(drawn), copies)]
 
     @torch.inference_mode()
     def _answers(
-        self, batch: list[Question], prefixes: list[list[int]], options: SearchOptions, draws: list[Draw]
+        self,
+        batch: list[Question],
+        prefixes: list[list[int]],
+        options: SearchOptions,
+        draws: list[Draw],
+        observer: Observer | None,
     ) -> list[list[Hypothesis]]:
         contexts = [[self.wording.start, *question.prompt] for question in batch]
         if self.wording.room is not None:
             return self._in_pieces(contexts, self.wording.room, options, draws)
         state = self.model.start(source_batch([question.source for question in batch]))
-        return self._go_on(state, contexts, prefixes, options, draws)
+        ask = self._ask(contexts, options, prefixes, rules_of(options, self.wording, batch))
+        return self._go_on(state, contexts, ask, options, draws, observer)
+
+    def _ask(
+        self, contexts: list[list[int]], options: SearchOptions, prefixes: list[list[int]], rules: tuple[Rule, ...]
+    ) -> Ask:
+        return Ask(
+            sentences=len(contexts),
+            start=[context[-1] for context in contexts],
+            end=self.wording.end,
+            max_length=options.max_length,
+            length_penalty=options.length_penalty,
+            prefixes=prefixes,
+            rules=rules,
+            check=self.check,
+        )
 
     def _go_on(
         self,
         state: State,
         contexts: list[list[int]],
-        prefixes: list[list[int]],
+        ask: Ask,
         options: SearchOptions,
         draws: list[Draw],
+        observer: Observer | None = None,
     ) -> list[list[Hypothesis]]:
         """All tokens of the contexts but the last are read with one step; search begins with the last."""
         if len(contexts[0]) > 1:
             state = self.model.step(torch.tensor([context[:-1] for context in contexts]), state).state
-        return search(
-            self._step,
-            state,
-            options,
-            start=[context[-1] for context in contexts],
-            end=self.wording.end,
-            prefixes=prefixes,
-            rules=(Forbidden(self.wording.forbidden),),
-            draws=draws,
-            check=self.check,
-        )
+        size = self.wording.target.size
+        return search(self._step, state, ask, options, vocabulary=size, draws=draws, observer=observer)
 
     def _in_pieces(
         self, contexts: list[list[int]], room: int, options: SearchOptions, draws: list[Draw]
@@ -92,7 +114,9 @@ class Writer:
             piece = min(left, room - len(recent[0]) + 1)
             state = self.model.start(source_batch([[]] * len(going)))
             chosen = [draws[row] for row in going] if draws else []
-            parts = self._go_on(state, recent, [[]] * len(going), replace(options, max_length=piece), chosen)
+            shorter = replace(options, max_length=piece)
+            ask = self._ask(recent, shorter, [[]] * len(going), (Forbidden(self.wording.forbidden),))
+            parts = self._go_on(state, recent, ask, shorter, chosen)
             for row, part in zip(going, parts, strict=True):
                 found[row] = [_joined(found[row][0], more, options.length_penalty) for more in part]
             full = {row for row, part in zip(going, parts, strict=True) if len(part[0].tokens) == piece}

@@ -1,0 +1,120 @@
+"""From questions to answers: searched in batches of like length, put in order, flagged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from antiphon.decoding.engine import Engine
+from antiphon.decoding.flags import missing_flags, repetition_flags, unattended_flags
+from antiphon.decoding.generation import Generation
+from antiphon.decoding.grouping import alike
+from antiphon.decoding.hypothesis import Hypothesis
+from antiphon.decoding.options import SearchOptions
+from antiphon.decoding.reranking import by_coverage, by_likeness
+from antiphon.decoding.wording import Question, Wording
+from antiphon.sources.vocabulary import UNK
+
+__all__ = ["Answering", "Seen"]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """How much is looked at beside the answer."""
+
+    weights: bool  # where the model looked, one matrix
+    looks: bool = False  # every layer and head
+
+
+@dataclass(frozen=True)
+class Answering:
+    """An engine and its words."""
+
+    engine: Engine
+    wording: Wording
+
+    def answers(
+        self,
+        questions: list[Question],
+        prefixes: list[list[int]],
+        options: SearchOptions,
+        numbers: list[tuple[int, ...]],
+        seen: Seen,
+    ) -> list[Generation]:
+        """In order. `numbers` are what the random numbers of a question depend on."""
+        found: dict[int, Generation] = {}
+        spoken = [row for row, question in enumerate(questions) if not question.silent]
+        lengths = [(len(questions[row].prompt), len(questions[row].source)) for row in spoken]
+        for places in alike(lengths, options.batch_size):
+            rows = [spoken[place] for place in places]
+            batch = [questions[row] for row in rows]
+            hypotheses = self.engine.write(
+                batch, [prefixes[row] for row in rows], options, [numbers[row] for row in rows]
+            )
+            for row, answer in zip(rows, self._made(batch, hypotheses, options, seen), strict=True):
+                found[row] = answer
+        return [found[row] if row in found else _silence(question) for row, question in enumerate(questions)]
+
+    def _made(
+        self, batch: list[Question], found: list[list[Hypothesis]], options: SearchOptions, seen: Seen
+    ) -> list[Generation]:
+        found = [self._ordered(*pair, options)[: options.n_best] for pair in zip(batch, found, strict=True)]
+        answers = [
+            self.wording.generation(question, answers, self._unknown(question, answers) if options.unknown else [])
+            for question, answers in zip(batch, found, strict=True)
+        ]
+        best = [answers[0] for answers in found]
+        answers = self._seen(batch, best, answers, seen)
+        return [self._flagged(*row, options) for row in zip(answers, best, strict=True)]
+
+    def _ordered(self, question: Question, found: list[Hypothesis], options: SearchOptions) -> list[Hypothesis]:
+        """By coverage or likeness, if that is wished."""
+        if options.coverage and len(found) > 1:
+            weights = self.engine.weights([question.source] * len(found), [list(one.tokens) for one in found])
+            known = [one for one in weights if one is not None]
+            return by_coverage(found, known, options.coverage) if len(known) == len(found) else found
+        if options.mbr is not None:
+            texts = [self.wording.said(question, one.tokens) for one in found]
+            return [found[place] for place in by_likeness(texts, options.mbr)]
+        return found
+
+    def _unknown(self, question: Question, found: list[Hypothesis]) -> list[list[str]]:
+        """For each <unk> of each answer the source token that was attended to most; its </s> does not count."""
+        if not any(UNK in one.tokens for one in found) or not question.source:
+            return [[] for _ in found]
+        read = self.wording.read(question)
+        weights = self.engine.weights([question.source] * len(found), [list(one.tokens) for one in found])
+        return [
+            []
+            if seen is None
+            else [read[seen[place, :-1].argmax()] for place, token in enumerate(one.tokens) if token == UNK]
+            for one, seen in zip(found, weights, strict=True)
+        ]
+
+    def _seen(
+        self, batch: list[Question], best: list[Hypothesis], answers: list[Generation], seen: Seen
+    ) -> list[Generation]:
+        """The answers with where the model looked while it wrote them, as far as asked for."""
+        targets = [list(one.tokens) for one in best]
+        if seen.looks:
+            both = zip(batch, targets, strict=True)
+            heads = [self.engine.look(question.source, [*question.prompt, *target]) for question, target in both]
+            return [
+                replace(answer, looks=one, weights=one.mean if seen.weights else None)
+                for answer, one in zip(answers, heads, strict=True)
+            ]
+        if not seen.weights:
+            return answers
+        matrices = self.engine.weights([question.source for question in batch], targets)
+        return [replace(answer, weights=one) for answer, one in zip(answers, matrices, strict=True)]
+
+    def _flagged(self, answer: Generation, best: Hypothesis, options: SearchOptions) -> Generation:
+        named = [self.wording.target.decode(phrase) for phrase in options.require]
+        more = [*repetition_flags(best.tokens), *missing_flags(best, options.require, named)]
+        if answer.weights is not None:
+            more += unattended_flags(answer.weights, answer.source_tokens)
+        return replace(answer, flags=[*answer.flags, *more])
+
+
+def _silence(question: Question) -> Generation:
+    """The answer to nothing."""
+    return Generation(text="", tokens=[], score=0.0, log_probs=[], source_tokens=[], flags=question.flags)

@@ -1,0 +1,87 @@
+"""Rules that take candidates out of a search, by what was said."""
+# B sentences still open, W hypotheses of each, V vocabulary, T tokens so far
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from antiphon.decoding.constraints import IMPOSSIBLE, Said
+
+__all__ = ["Forbidden", "ForbiddenPhrases", "LeastLength", "MostLength", "NoRepeat"]
+
+
+@dataclass(frozen=True)
+class Forbidden:
+    """Tokens that are never said."""
+
+    tokens: tuple[int, ...]
+
+    def forbid(self, scores: Tensor, said: Said) -> None:  # noqa: ARG002 (at no time)
+        scores[:, :, list(self.tokens)] = IMPOSSIBLE
+
+
+@dataclass(frozen=True)
+class ForbiddenPhrases:
+    """Tokens that are never said one after the other: the last of them is taken out where the others stand."""
+
+    phrases: tuple[tuple[int, ...], ...]
+
+    def forbid(self, scores: Tensor, said: Said) -> None:
+        for *begun, last in self.phrases:
+            if said.length >= len(begun):
+                tail = said.tokens[:, :, said.length - len(begun) :]  # [B, W, len(begun)]
+                here = (tail == tail.new_tensor(begun)).all(dim=2)
+                scores[:, :, last].masked_fill_(here, IMPOSSIBLE)
+
+
+@dataclass(frozen=True)
+class LeastLength:
+    """No </s> before an answer has so many tokens, </s> counted; one number for each sentence."""
+
+    end: int
+    lengths: tuple[int, ...]
+
+    def forbid(self, scores: Tensor, said: Said) -> None:
+        if said.length + 1 >= max(self.lengths, default=0):
+            return
+        short = (_of_sentences(self.lengths, said, scores) > said.length + 1).nonzero().squeeze(1)
+        scores[short, :, self.end] = IMPOSSIBLE
+
+
+@dataclass(frozen=True)
+class MostLength:
+    """Nothing more once an answer has so many tokens, </s> counted: it comes back as it is, unfinished.
+
+    One number for each sentence.
+    """
+
+    lengths: tuple[int, ...]
+
+    def forbid(self, scores: Tensor, said: Said) -> None:
+        if said.length < min(self.lengths, default=0):
+            return
+        full = (_of_sentences(self.lengths, said, scores) <= said.length).nonzero().squeeze(1)
+        scores[full] = IMPOSSIBLE
+
+
+@dataclass(frozen=True)
+class NoRepeat:
+    """No n tokens twice in the same order."""
+
+    n: int
+
+    def forbid(self, scores: Tensor, said: Said) -> None:
+        if said.length < self.n:
+            return
+        grams = said.tokens.unfold(2, self.n, 1)  # [B, W, T - n + 1, n]
+        begun = said.tokens[:, :, said.length - self.n + 1 :].unsqueeze(2)  # the last n - 1
+        rows, slots, places = (grams[..., :-1] == begun).all(dim=3).nonzero(as_tuple=True)
+        scores[rows, slots, grams[rows, slots, places, -1]] = IMPOSSIBLE
+
+
+def _of_sentences(lengths: tuple[int, ...], said: Said, scores: Tensor) -> Tensor:
+    """The numbers of the sentences still open [B]."""
+    return torch.tensor(lengths, device=scores.device)[said.sentences.to(scores.device)]
