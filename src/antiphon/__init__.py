@@ -29,6 +29,7 @@ __all__ = [
     "map_sentences",
     "positions",
     "train",
+    "tree",
 ]
 __version__ = "0.1.0"
 

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from numpy.typing import NDArray
 
 from antiphon.config.read import read_config, usable_part
 from antiphon.config.schema import Config
-from antiphon.decoding.generation import Generation
+from antiphon.decoding.ensemble import Combine, ensemble_of
+from antiphon.decoding.generation import Generation, TokenTree
 from antiphon.decoding.generator import Generator
+from antiphon.decoding.wishes import Wishes
 from antiphon.errors import ConfigError, UserError
 from antiphon.evaluation.evaluate import Evaluation, evaluate_examples
-from antiphon.export.engines import load_any
+from antiphon.export.engines import export_model, load_any
+from antiphon.export.importing import import_folder
+from antiphon.folder import LoadedModel
 from antiphon.pictures.map import SentenceMap, draw_map, make_map
 from antiphon.pictures.page import page_problems
 from antiphon.pictures.positions import draw_positions, position_tables
 from antiphon.pictures.sentences import Pool
+from antiphon.pictures.tree import draw_tree
 from antiphon.pictures.views import Kind, answer_and_look, draw_view, view_of
 from antiphon.sources.columns import is_table
 from antiphon.sources.pairs import Dropped, Example, file_paths, group, read_pairs
@@ -31,18 +36,39 @@ __all__ = [
     "check",
     "evaluate",
     "explain",
+    "export",
+    "import_model",
     "load",
     "map_sentences",
     "positions",
     "read_examples",
     "read_sentences",
     "train",
+    "tree",
 ]
 
 
-def load(run: str | Path) -> Generator:
-    """A trained or exported model, ready to answer."""
-    return Generator(load_any(run))
+def load(run: str | Path | Sequence[str | Path], *, combine: Combine = "arithmetic") -> Generator:
+    """A trained or exported model, ready to answer; several runs answer as one (an ensemble)."""
+    if isinstance(run, str | Path):
+        return Generator(load_any(run))
+    if not run:
+        raise UserError("an ensemble of nothing; give at least one run")
+    members = [(one, load_any(one)) for one in run]
+    if foreign := [f"{one}: another engine searches in it, so its steps cannot be mixed; use the run it was made from"
+                   for one, loaded in members if not isinstance(loaded, LoadedModel)]:  # fmt: skip
+        raise UserError(foreign)
+    return Generator(ensemble_of([loaded for _, loaded in members if isinstance(loaded, LoadedModel)], combine))
+
+
+def export(run: str | Path, to: str, out: str | Path, *, int8: bool = False) -> Path:
+    """Writes a run for another engine (ctranslate2, onnx, huggingface); returns the folder, which `load` takes, too."""
+    return export_model(run, to, out, int8=int8)
+
+
+def import_model(folder: str | Path, out: str | Path, *, say: Callable[[str], None] = lambda _: None) -> Path:
+    """Turns a Marian or BART folder of `transformers` into a model folder, which it returns; `load` takes it."""
+    return import_folder(folder, out, say=say)
 
 
 def train(
@@ -119,6 +145,13 @@ def explain(
     title = text if view.kind == "source" else answer.text
     draw_view(view, Path(out), title=f"{title}   ({', '.join(chosen)})" if chosen else title)
     return answer
+
+
+def tree(generator: Generator, text: str, out: str | Path, *, pruned: int = 3, **wishes: Unpack[Wishes]) -> TokenTree:
+    """Draws the tree of a beam search: PNG or SVG by the file's suffix."""
+    found = generator.tree(text, pruned=pruned, **wishes)
+    draw_tree(found.tree, found.symbols, Path(out), title=text)
+    return found
 
 
 def positions(generator: Generator, out: str | Path) -> dict[str, NDArray[Any]]:

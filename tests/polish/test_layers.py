@@ -36,7 +36,22 @@ FILES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.p
 TREES = {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text("utf-8")) for path in FILES}
 PICKLES = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "marshal", "shelve", "joblib"}
 # Search is handed a function; only those who call it know the model behind it, or its words.
-CALLERS = {f"decoding/{name}.py" for name in ("generator", "answering", "engine", "ruling", "wishes", "writer", "scorer", "looker", "limits", "wording")}
+CALLERS = {
+    f"decoding/{name}.py"
+    for name in (
+        "generator",
+        "answering",
+        "engine",
+        "ensemble",
+        "ruling",
+        "wishes",
+        "writer",
+        "scorer",
+        "looker",
+        "limits",
+        "wording",
+    )
+}
 SEARCH = [name for name in TREES if name.startswith("decoding/") and name not in CALLERS]
 # What `antiphon --help` may cost; everything else is imported inside the functions that need it.
 LIGHT = {*sys.stdlib_module_names, "typer", "antiphon.cli", "antiphon.errors", "antiphon.visible"}

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 __all__ = ["explain"]
 
 
+PRUNED = 3  # candidates a step
+
+
 class Attention(StrEnum):
     """From where to where."""
 
@@ -41,6 +44,18 @@ def explain(
     ] = None,
     layer: Annotated[int | None, typer.Option(min=1, help="Only this layer, from 1. Default: all.")] = None,
     head: Annotated[int | None, typer.Option(min=1, help="Only this head, from 1. Default: all.")] = None,
+    tree: Annotated[
+        bool, typer.Option("--tree", help="Draw how the answer was searched for instead: the tree of the beam.")
+    ] = False,
+    beam: Annotated[
+        int | None, typer.Option(min=1, help="With --tree: width of the beam. Default: the model's decoding.beam.")
+    ] = None,
+    pruned: Annotated[
+        int | None, typer.Option(min=0, help="With --tree: pruned candidates to show at each step. Default: 3.")
+    ] = None,
+    at: Annotated[
+        int | None, typer.Option(min=1, help="Tell what else could stand at this token of the answer, from 1.")
+    ] = None,
     positions: Annotated[
         bool, typer.Option("--positions", help="Draw the positional encoding instead; needs --out and no TEXT.")
     ] = False,
@@ -48,12 +63,14 @@ def explain(
     """Show where the model looked while it wrote its answer.
 
     A picture has a panel for every layer and head; the terminal shows their mean. A language model reads TEXT and goes
-    on for at most 24 tokens.
+    on for at most 24 tokens. --tree shows instead how the answer was searched for, --at what else could stand at a
+    position: PROBABILITY, TOKEN, and the answer that would follow.
     """
     from antiphon import api
     from antiphon.errors import UserError
 
-    if problems := contradictions(text, out, positions, [attention, layer, head]):
+    looking: list[object] = [attention, layer, head]
+    if problems := [*contradictions(text, out, positions, looking), *of_search(tree, at, out, [beam, pruned], looking)]:
         raise UserError(problems)
     kind = cast("Kind | None", attention and attention.value)
     generator = api.load(run)
@@ -62,6 +79,11 @@ def explain(
         for name, table in tables.items():
             say(f"{name}: {table.shape[0]} positions of {table.shape[1]} dimensions")
         say(f"wrote {out}")
+    elif tree:
+        show_tree(generator, str(text), out, beam, PRUNED if pruned is None else pruned)
+    elif at is not None:
+        for choice in generator.alternatives(str(text), at - 1):
+            put_line(f"{choice.probability:.4f}", choice.token, choice.text)
     elif out is None:
         show(generator, str(text), kind, layer, head)
     else:
@@ -84,6 +106,35 @@ def contradictions(text: str | None, out: Path | None, positions: bool, chosen: 
     if not positions and text is None:
         problems.append("TEXT: nothing to answer; give a text, or --positions")
     return problems
+
+
+def of_search(
+    tree: bool, at: int | None, out: Path | None, widths: list[int | None], looking: list[object]
+) -> list[str]:
+    """What does not go together with the tree of a search, or with one position of an answer."""
+    problems = []
+    if not tree and any(width is not None for width in widths):
+        problems.append("--beam, --pruned: only for --tree; add it, or leave them out")
+    if (tree or at is not None) and any(one is not None for one in looking):
+        problems.append("--attention, --layer, --head: they show where the model looked; leave out --tree and --at")
+    if tree and at is not None:
+        problems.append("--tree and --at: one at a time; leave one out")
+    if at is not None and out is not None:
+        problems.append("--at: it is a list, and goes to stdout; leave out --out")
+    return problems
+
+
+def show_tree(generator: Generator, text: str, out: Path | None, beam: int | None, pruned: int) -> None:
+    """The tree of the search, as a picture or as text."""
+    from antiphon import api
+    from antiphon.pictures.tree import tree_text
+
+    if out is not None:
+        api.tree(generator, text, out, beam=beam, pruned=pruned)
+        say(f"wrote {out}")
+        return
+    found = generator.tree(text, beam=beam, pruned=pruned)
+    print(tree_text(found.tree, found.symbols, shutil.get_terminal_size((100, 24)).columns))
 
 
 def show(generator: Generator, text: str, kind: Kind | None, layer: int | None, head: int | None) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
@@ -18,7 +19,22 @@ if TYPE_CHECKING:
 
 __all__ = ["generate"]
 
+SAMPLES = 16  # that --mbr chooses from
 AHEAD = 16  # batches read at once, so that lines of like length can be answered together
+
+
+class Utility(StrEnum):
+    """How alike two answers are."""
+
+    chrf = "chrf"
+    bleu = "bleu"
+
+
+class Mean(StrEnum):
+    """Of the probabilities of several models."""
+
+    arithmetic = "arithmetic"
+    geometric = "geometric"
 
 
 def generate(
@@ -49,6 +65,39 @@ def generate(
         ),
     ] = None,
     prefix: Annotated[str, typer.Option(help="What every answer has to begin with.")] = "",
+    min_length: Annotated[
+        int | None, typer.Option(min=1, help="Shortest answer in tokens, </s> counts. Default: 1.")
+    ] = None,
+    max_ratio: Annotated[
+        float | None, typer.Option(help="Longest answer as a multiple of its source, both with </s>.")
+    ] = None,
+    min_ratio: Annotated[float | None, typer.Option(help="Shortest answer as a multiple of its source.")] = None,
+    patience: Annotated[
+        float | None,
+        typer.Option(help="The beam stays full until BEAM x PATIENCE answers have ended. Default: it shrinks."),
+    ] = None,
+    diversity: Annotated[
+        float | None,
+        typer.Option(help="The beam in groups; what a token costs that another group has taken at the same step."),
+    ] = None,
+    groups: Annotated[int | None, typer.Option(min=2, help="With --diversity: groups of the beam. Default: 2.")] = None,
+    no_repeat: Annotated[int | None, typer.Option(min=1, help="No so many tokens twice in the same order.")] = None,
+    forbid: Annotated[
+        list[str] | None, typer.Option(help="A phrase that no answer may contain; may be given several times.")
+    ] = None,
+    require: Annotated[
+        list[str] | None, typer.Option(help="A phrase that every answer has to contain; may be given several times.")
+    ] = None,
+    coverage: Annotated[
+        float | None,
+        typer.Option(help="How much it counts, among the answers of a beam, that all of the source was attended to."),
+    ] = None,
+    replace_unknown: Annotated[
+        bool,
+        typer.Option(
+            "--replace-unknown", help="<unk> may be said; the source token attended to most is written in its place."
+        ),
+    ] = False,
     sample: Annotated[bool, typer.Option("--sample", help="Draw the tokens instead of searching the best.")] = False,
     temperature: Annotated[
         float | None, typer.Option(help="With --sample: below 1 likelier tokens, above 1 stranger ones. Default: 1.")
@@ -60,6 +109,18 @@ def generate(
     seed: Annotated[
         int | None, typer.Option(min=0, help="With --sample: another seed, other answers. Default: 1.")
     ] = None,
+    mbr: Annotated[
+        Utility | None,
+        typer.Option(help="With --sample: of SAMPLES draws the one that is most like the others, by chrF or BLEU."),
+    ] = None,
+    samples: Annotated[int | None, typer.Option(min=2, help="With --mbr: how many are drawn. Default: 16.")] = None,
+    also: Annotated[
+        list[Path] | None,
+        typer.Option("--with", metavar="RUN", help="Answer together with this run, too: an ensemble."),
+    ] = None,
+    combine: Annotated[
+        Mean, typer.Option(help="With --with: which mean of the probabilities decides.")
+    ] = Mean.arithmetic,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
     weights: Annotated[bool, typer.Option("--weights", help="With --json: the attention weights as well.")] = False,
 ) -> None:
@@ -71,21 +132,31 @@ def generate(
     from antiphon import api
     from antiphon.errors import UserError
 
-    drawing = {"--temperature": temperature, "--top-k": top_k, "--top-p": top_p, "--seed": seed}
+    drawing = {"--temperature": temperature, "--top-k": top_k, "--top-p": top_p, "--seed": seed, "--mbr": mbr}
     if problems := contradictions(beam, n_best, sample, [name for name, value in drawing.items() if value is not None]):
         raise UserError(problems)
     if weights and not as_json:
         raise UserError("--weights: only JSON can hold them; add --json")
-    generator = api.load(run)
+    if samples is not None and mbr is None:
+        raise UserError("--samples: how many --mbr chooses from; add --mbr, or give --n-best")
+    generator = (
+        api.load([run, *also], combine=cast("Literal['arithmetic', 'geometric']", combine.value))
+        if also
+        else api.load(run)
+    )
     if weights and not looks_at_source(generator.config):
         raise UserError("--weights: this model does not look at a source while it writes; leave --weights out")
     size = 1 if file in (None, "-") and sys.stdin.isatty() else batch_size or generator.config.decoding.batch_size
+    utility = cast("Literal['chrf', 'bleu'] | None", mbr and mbr.value)
     stream, seen = generator.config.data.window is not None, Flags()
     for batch in in_batches(input_lines(file), size if size == 1 else AHEAD * size):
         for answer in generator.generate(
-            batch, beam=beam, n_best=n_best, max_length=max_length, length_penalty=length_penalty, batch_size=size,
-            prefix=prefix, sample=sample, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed,
-            first=seen.lines, weights=weights,
+            batch, beam=beam, n_best=max(n_best, samples or SAMPLES) if mbr else n_best, max_length=max_length,
+            min_length=min_length, max_ratio=max_ratio, min_ratio=min_ratio, length_penalty=length_penalty,
+            patience=patience, diversity=diversity, groups=groups, no_repeat=no_repeat, forbid=forbid, require=require,
+            coverage=coverage, replace_unknown=replace_unknown, batch_size=size, prefix=prefix, sample=sample,
+            temperature=temperature, top_k=top_k, top_p=top_p, seed=seed, mbr=utility, first=seen.lines,
+            weights=weights,
         ):  # fmt: skip
             seen.add(answer.flags, listed=not as_json)
             put_answer(answer, seen.lines, n_best, as_json, stream=stream)
@@ -119,7 +190,7 @@ def put_answer(answer: Generation, number: int, n_best: int, as_json: bool, *, s
     elif n_best == 1:
         put_line(answer.text)
     else:
-        for alternative in answer.alternatives:
+        for alternative in answer.alternatives[:n_best]:
             put_line(str(number), f"{alternative.score:.4f}", alternative.text)
         if not answer.alternatives:  # an empty line has one answer, the empty one
             put_line(str(number), f"{answer.score:.4f}", answer.text)

@@ -36,6 +36,7 @@ class SearchOptions:
     coverage: float = 0.0  # weight of the coverage penalty among the answers of a beam
     unknown: bool = False  # <unk> may be said, and becomes the source token that was attended to most
     mbr: Utility | None = None  # of the samples, the one that is most like the others
+    log_probs: bool = True  # of each token; False: an engine may leave out what costs it a second look
 
     def longest(self, source: int) -> int:
         """Tokens of an answer to a source of so many, both with </s>."""

@@ -48,9 +48,6 @@ class Wishes(TypedDict, total=False):
 
 def options_of(wishes: Wishes, usual: DecodingConfig, wording: Wording) -> SearchOptions:
     """The options of a search; UserError with all that makes no sense."""
-    problems = [*_names(wishes), *_contradictions(wishes), *_windows(wishes, wording)]
-    if problems:
-        raise UserError(problems)
     beam = wishes.get("beam")
     max_length, penalty, batch = wishes.get("max_length"), wishes.get("length_penalty"), wishes.get("batch_size")
     strength, groups = wishes.get("diversity"), wishes.get("groups")
@@ -67,13 +64,14 @@ def options_of(wishes: Wishes, usual: DecodingConfig, wording: Wording) -> Searc
         patience=wishes.get("patience"),
         diversity=None if strength is None else Diversity(GROUPS if groups is None else groups, strength),
         no_repeat=wishes.get("no_repeat"),
-        forbid=_phrases("forbid", wishes.get("forbid") or [], wording),
-        require=_phrases("require", wishes.get("require") or [], wording),
+        forbid=_phrases(wishes.get("forbid"), wording),
+        require=_phrases(wishes.get("require"), wording),
         coverage=wishes.get("coverage") or 0.0,
         unknown=wishes.get("replace_unknown", False),
         mbr=wishes.get("mbr"),
     )
-    if problems := [*options.problems(), *_vocabulary(options, wording)]:
+    against = [*_names(wishes), *_contradictions(wishes), *_windows(wishes, wording), *_unknown(wishes, wording)]
+    if problems := [*against, *options.problems(), *_vocabulary(options, wording)]:
         raise UserError(problems)
     return options
 
@@ -90,7 +88,7 @@ def _names(wishes: Wishes) -> list[str]:
 
 def _contradictions(wishes: Wishes) -> list[str]:
     """Options that speak against one another."""
-    drawing = {name: wishes.get(name) for name in ("temperature", "top_k", "top_p", "seed", "mbr")}
+    drawing = {name: wishes.get(name) for name in ("temperature", "top_k", "top_p", "seed")}
     asked = [name for name, value in drawing.items() if value is not None]
     found = []
     if not wishes.get("sample"):
@@ -123,14 +121,21 @@ def _vocabulary(options: SearchOptions, wording: Wording) -> list[str]:
     return found
 
 
-def _phrases(name: str, texts: list[str], wording: Wording) -> tuple[tuple[int, ...], ...]:
-    problems = [f"{name}: an empty phrase; leave it out" for text in texts if not text.strip()]
-    for text in texts:
-        if unknown := wording.target.unknown(text):
-            problems.append(f"{name} {text!r}: the model does not know {', '.join(map(repr, unknown))}; change it")
-    if problems:
-        raise UserError(problems)
-    return tuple(dict.fromkeys(tuple(wording.target.encode(text)) for text in texts))
+def _unknown(wishes: Wishes, wording: Wording) -> list[str]:
+    """Phrases that the model cannot say."""
+    found = []
+    for name, texts in (("forbid", wishes.get("forbid")), ("require", wishes.get("require"))):
+        for text in texts or []:
+            if not text.strip():
+                found.append(f"{name}: an empty phrase; leave it out")
+            elif unknown := wording.target.unknown(text):
+                found.append(f"{name} {text!r}: the model does not know {', '.join(map(repr, unknown))}; change it")
+    return found
+
+
+def _phrases(texts: list[str] | None, wording: Wording) -> tuple[tuple[int, ...], ...]:
+    found = dict.fromkeys(tuple(wording.target.encode(text)) for text in texts or [])
+    return tuple(phrase for phrase in found if phrase)
 
 
 def _sampling(wishes: Wishes) -> Sampling:

@@ -1,0 +1,114 @@
+"""Several models that answer as one."""
+# R rows, T steps, V vocabulary
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from antiphon.decoders.state import Step
+from antiphon.decoding.ask import Check
+from antiphon.decoding.engine import ForeignModel, TorchEngine
+from antiphon.decoding.generation import Heads
+from antiphon.decoding.limits import Limits
+from antiphon.decoding.wording import wording_of
+from antiphon.errors import UserError
+from antiphon.folder import LoadedModel
+from antiphon.model import SequenceModel
+from antiphon.sequence import Sequence, State
+
+__all__ = ["Combine", "Ensemble", "ensemble_of"]
+
+Combine = Literal["arithmetic", "geometric"]
+
+
+@dataclass(frozen=True)
+class EnsembleState:
+    """Where each member stands."""
+
+    parts: tuple[Any, ...]
+
+    def select(self, rows: Tensor) -> EnsembleState:
+        return EnsembleState(tuple(part.select(rows) for part in self.parts))
+
+
+class Ensemble(SequenceModel):
+    """p(y) = 1/n Σ p_i(y)  (arithmetic),  or  p(y) ∝ (Π p_i(y))^(1/n)  (geometric), at each step"""
+
+    def __init__(self, members: list[SequenceModel], combine: Combine) -> None:
+        super().__init__()
+        self.members = nn.ModuleList(members)
+        self.combine = combine
+
+    def start(self, source: Sequence) -> EnsembleState:
+        return EnsembleState(tuple(member.start(source) for member in self._models()))
+
+    def step(self, tokens: Tensor, state: State) -> Step[Any]:
+        assert isinstance(state, EnsembleState)
+        steps = [member.step(tokens, part) for member, part in zip(self._models(), state.parts, strict=True)]
+        log_probs = torch.stack([torch.log_softmax(step.logits, dim=-1) for step in steps])  # [members, R, T, V]
+        mixed = log_probs.mean(0) if self.combine == "geometric" else log_probs.logsumexp(0) - math.log(len(steps))
+        return Step(mixed, EnsembleState(tuple(step.state for step in steps)))
+
+    def _models(self) -> list[SequenceModel]:
+        return [member for member in self.members if isinstance(member, SequenceModel)]
+
+
+class EnsembleEngine(TorchEngine):
+    """Writes and scores as one; looks with each."""
+
+    name = "torch"
+
+    def __init__(self, members: list[LoadedModel], combine: Combine, check: Check | None) -> None:
+        first = members[0]
+        wording = wording_of(first.config, first.source_tokenizer, first.target_tokenizer)
+        super().__init__(first.config, Ensemble([member.model for member in members], combine).eval(), wording, check)
+        self.members = [TorchEngine(member.config, member.model, wording, check) for member in members]
+
+    def weights(self, sources: list[list[int]], targets: list[list[int]]) -> list[np.ndarray | None]:
+        """The mean over the members that look at the source."""
+        found = [member.weights(sources, targets) for member in self.members]
+        return [_mean([one for one in each if one is not None]) for each in zip(*found, strict=True)]
+
+    def look(self, source: list[int], target: list[int]) -> Heads:  # noqa: ARG002 (there is nothing to look at)
+        raise UserError("an ensemble has no layers and heads of its own; explain one of its runs")
+
+
+def ensemble_of(members: list[LoadedModel], combine: Combine, check: Check | None = None) -> ForeignModel:
+    """UserError where they do not read and write the same tokens."""
+    first, *others = members
+    problems = [
+        f"the {number}. model {fact}; an ensemble needs the same for all"
+        for number, other in enumerate(others, start=2)
+        for fact in _differences(first, other)
+    ]
+    if problems:
+        raise UserError(problems)
+    return ForeignModel(
+        first.config, EnsembleEngine(members, combine, check), first.source_tokenizer, first.target_tokenizer
+    )
+
+
+def _differences(first: LoadedModel, other: LoadedModel) -> list[str]:
+    found = []
+    if (first.config.data.source is None) != (other.config.data.source is None):
+        return ["is of another kind (one has a source, one has none)"]
+    if first.config.data.source is not None and (
+        first.source_tokenizer.fingerprint != other.source_tokenizer.fingerprint
+    ):
+        found.append("has another source vocabulary than the first")
+    if first.target_tokenizer.fingerprint != other.target_tokenizer.fingerprint:
+        found.append("has another target vocabulary than the first")
+    rooms = [wording_of(one.config, one.source_tokenizer, one.target_tokenizer).room for one in (first, other)]
+    if Limits.of(first.config, rooms[0]) != Limits.of(other.config, rooms[1]):
+        found.append("has learnt another number of positions than the first")
+    return found
+
+
+def _mean(matrices: list[np.ndarray]) -> np.ndarray | None:
+    return np.mean(matrices, axis=0) if matrices else None
