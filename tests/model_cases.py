@@ -88,12 +88,13 @@ def alone() -> Cases:
 
 
 def transformers(section: type[TransformerEncoderConfig] | type[TransformerDecoderConfig]) -> dict[str, Part]:
-    """Two blocks, in every way to build them."""
+    """Two blocks, in every way to build them, and BART's way to enter the first."""
     keys = ("order", "norm", "activation", "positions")
+    entered = {"positions": "learnt", "scale": False, "embedding_norm": True}
     return {
         "-".join(values): {**TRANSFORMER, "layers": 2, **dict(zip(keys, values, strict=True))}
         for values in product(*(choices(section, key) for key in keys))
-    }
+    } | {f"{norm}-entered": {**TRANSFORMER, "norm": norm, **entered} for norm in choices(section, "norm")}
 
 
 def encoder_options() -> Cases:

@@ -25,9 +25,12 @@ __all__ = [
     "check",
     "evaluate",
     "explain",
+    "export_model",
+    "import_model",
     "load",
     "map_sentences",
     "positions",
+    "shortlist",
     "train",
     "tree",
 ]

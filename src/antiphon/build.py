@@ -73,7 +73,11 @@ ALIGNMENTS: dict[str, Callable[[AttentionConfig], Alignment]] = {
     "hard": lambda config: HardAlignment(decay=config.baseline, entropy=config.entropy),
 }
 NORMS: dict[str, type[Norm]] = {"layer": LayerNorm, "batch": MaskedBatchNorm}
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": functional.relu, "gelu": functional.gelu}
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": functional.relu,
+    "gelu": functional.gelu,
+    "swish": functional.silu,
+}
 
 
 def _recurrent_encoder(config: RecurrentEncoderConfig) -> Encoder:
@@ -89,9 +93,10 @@ def _recurrent_encoder(config: RecurrentEncoderConfig) -> Encoder:
 
 
 def _positions(config: ConvolutionalEncoderConfig | TransformerConfig) -> Positions:
+    scale = config.scale if isinstance(config, TransformerConfig) else True
     if config.positions == "learnt":
-        return LearntPositions(longest=config.longest, size=config.size)
-    return SinusoidalPositions(size=config.size)
+        return LearntPositions(longest=config.longest, size=config.size, scale=scale)
+    return SinusoidalPositions(size=config.size, scale=scale)
 
 
 def _convolutional_encoder(config: ConvolutionalEncoderConfig) -> Encoder:
@@ -114,6 +119,7 @@ def _plan(config: TransformerConfig) -> BlockPlan:
         norm=NORMS[config.norm],
         activation=ACTIVATIONS[config.activation],
         dropout=config.dropout,
+        embedding_norm=config.embedding_norm,
     )
 
 

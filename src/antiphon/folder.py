@@ -22,6 +22,7 @@ from antiphon.errors import ConfigError, ModelFolderError
 from antiphon.files import sha256, to_json, write_bytes, write_text
 from antiphon.model import SequenceModel
 from antiphon.sources.given import SOURCE_TOKENIZER, TARGET_TOKENIZER
+from antiphon.sources.shortlist import Shortlist, load_shortlist
 from antiphon.sources.tokens import Tokenizer, load_tokenizer
 
 __all__ = [
@@ -52,6 +53,7 @@ class LoadedModel:
     model: SequenceModel
     source_tokenizer: Tokenizer
     target_tokenizer: Tokenizer
+    shortlist: Shortlist | None = None
 
 
 def save_model(folder: Path, config: Config, weights: dict[str, Tensor], source: Tokenizer, target: Tokenizer) -> None:
@@ -97,7 +99,8 @@ def load_model(folder: str | Path) -> LoadedModel:
     target = load_tokenizer(path / TARGET_TOKENIZER)
     model = build_model(config.model, source_tokens=source.size, target_tokens=target.size)
     _fill(model, path)
-    return LoadedModel(config, model.eval(), source, target)
+    shortlist = load_shortlist(path, source_tokens=source.size, target_tokens=target.size)
+    return LoadedModel(config, model.eval(), source, target, shortlist)
 
 
 def read_folder_config(folder: Path) -> Config:

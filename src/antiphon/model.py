@@ -20,6 +20,7 @@ __all__ = ["Concatenated", "EncoderDecoder", "LanguageModel", "SequenceModel"]
 class SequenceModel(nn.Module, ABC):
     """p(y | x) = Π p(y_t | y_<t, x)"""
 
+    engine = "torch"  # what computes it
     decoder: Decoder[Any]
 
     @abstractmethod

@@ -12,7 +12,20 @@ from antiphon import __version__
 from antiphon.cli.files import METRICS
 from antiphon.config.schema import Metric
 
-COMMANDS = ["init", "check", "train", "generate", "score", "evaluate", "explain", "map", "recipes", "demo"]
+COMMANDS = [
+    "init",
+    "check",
+    "train",
+    "generate",
+    "score",
+    "evaluate",
+    "explain",
+    "map",
+    "export",
+    "import",
+    "recipes",
+    "demo",
+]
 # Not pydantic: some versions of typer import it themselves for a command's options.
 HEAVY = ["torch", "numpy", "matplotlib", "rich", "yaml", "tokenizers", "sacrebleu", "antiphon.config.schema"]
 

@@ -43,6 +43,8 @@ CALLERS = {
         "answering",
         "engine",
         "ensemble",
+        "int8",
+        "narrow",
         "ruling",
         "wishes",
         "writer",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -16,7 +17,7 @@ from antiphon.decoding.constraints import Rule
 from antiphon.decoding.greedy import greedy_search
 from antiphon.decoding.hypothesis import Hypothesis
 from antiphon.decoding.room import ShrinkingRoom
-from antiphon.decoding.rules import LeastLength, NoRepeat
+from antiphon.decoding.rules import ForbiddenPhrases, LeastLength, MostLength, NoRepeat
 
 END, START, V, LONGEST, SENTENCES = 0, 99, 4, 7, 3
 Banned = Callable[[int, History, int], bool]
@@ -56,9 +57,21 @@ def too_short(lengths: tuple[int, ...]) -> Banned:
     return lambda sentence, history, token: token == END and len(history) + 1 < lengths[sentence]
 
 
+def ends(phrases: tuple[tuple[int, ...], ...]) -> Banned:
+    """Whether the token is the last of a phrase that stands there."""
+    return lambda _, history, token: any((*history, token)[-len(phrase) :] == phrase for phrase in phrases)
+
+
+def too_long(lengths: tuple[int, ...]) -> Banned:
+    return lambda sentence, history, _: len(history) >= lengths[sentence]
+
+
+NEVER = ((3,), (1, 2), (2, 1, 1), (2, 2))
 RULES: dict[str, tuple[Rule, Banned]] = {
     **{f"no {n} twice": (NoRepeat(n), repeats(n)) for n in (1, 2, 3)},
     "at least": (LeastLength(END, (1, 4, 6)), too_short((1, 4, 6))),
+    "never": (ForbiddenPhrases(NEVER), ends(NEVER)),
+    "never long": (ForbiddenPhrases(((1, 1, 1),)), ends(((1, 1, 1),))),
 }
 
 
@@ -90,3 +103,28 @@ def test_they_hold_together(seed: int) -> None:
             pairs = list(pairwise(said))
             assert len(set(pairs)) == len(pairs)
             assert not answer.finished or len(said) >= 3
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10_000), size=st.integers(1, 5), lengths=st.tuples(*[st.integers(1, LONGEST)] * SENTENCES))
+def test_at_most_is_a_search_with_that_maximum_length(seed: int, size: int, lengths: tuple[int, ...]) -> None:
+    """What has so many tokens comes back as it is; the others of the batch go on."""
+    rows = seeded_rows(seed, V, end_bias=-0.5)
+    found = searched(rows, (MostLength(lengths),), size)
+    for sentence, (answers, longest) in enumerate(zip(found, lengths, strict=True)):
+        expected = loop_beam(rows, sentence, end=END, size=size, max_length=longest, length_penalty=0.0)
+        assert [(a.tokens, a.finished) for a in answers] == [(a.tokens, a.finished) for a in expected]
+    ask = Ask(sentences=SENTENCES, start=START, end=END, max_length=LONGEST, rules=(MostLength(lengths),))
+    greedy = greedy_search(TableModel(rows), TableState.start(SENTENCES), ask)
+    one = searched(rows, (MostLength(lengths),), 1)
+    assert [(a.tokens, a.finished) for a in greedy] == [(a.tokens, a.finished) for [a] in one]
+
+
+def test_a_stream_has_no_end_to_hold_back() -> None:
+    """Its end is -1, which must not be taken for the last token."""
+    rows = seeded_rows(5, V)
+    ask = Ask(sentences=1, start=START, end=-1, max_length=LONGEST)
+    free = greedy_search(TableModel(rows), TableState.start(1), ask)
+    held = greedy_search(TableModel(rows), TableState.start(1), replace(ask, rules=(LeastLength(-1, (LONGEST,)),)))
+    assert V - 1 in free[0].tokens
+    assert held == free

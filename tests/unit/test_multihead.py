@@ -133,8 +133,8 @@ def test_who_may_look_nowhere_finds_nothing() -> None:
 def test_keys_and_values_go_on() -> None:
     module, states = attention(), values(B, S, M)
     first, rest = module.prepare(states[:, :2]), module.prepare(states[:, 2:])
-    whole = module.nothing(B).then(first).then(rest)
-    assert module.nothing(B).length == 0
+    whole = module.nothing(B, first.keys).then(first).then(rest)
+    assert module.nothing(B, first.keys).length == 0
     assert whole.length == S
     close(whole.keys, module.prepare(states).keys)
     close(whole.values, module.prepare(states).values)

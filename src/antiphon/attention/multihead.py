@@ -81,9 +81,9 @@ class MultiHeadAttention(nn.Module):
         """Keys and values of states [B, S, H], once for all that will look at them."""
         return Heads(self._split(self.W_K(states)), self._split(self.W_V(states)))
 
-    def nothing(self, rows: int) -> Heads:
-        """The keys and values of no states at all."""
-        empty = self.W_K.weight.new_zeros(rows, self.heads, 0, self.W_K.out_features // self.heads)
+    def nothing(self, rows: int, like: Tensor) -> Heads:
+        """The keys and values of no states at all, of the type and where `like` is."""
+        empty = like.new_zeros(rows, self.heads, 0, self.W_K.out_features // self.heads)
         return Heads(empty, empty)
 
     def forward(self, queries: Tensor, *sides: Seen, causal: bool = False) -> Tensor:

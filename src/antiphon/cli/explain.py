@@ -70,7 +70,10 @@ def explain(
     from antiphon.errors import UserError
 
     looking: list[object] = [attention, layer, head]
-    if problems := [*contradictions(text, out, positions, looking), *of_search(tree, at, out, [beam, pruned], looking)]:
+    if problems := [
+        *contradictions(text, out, positions, looking),
+        *of_search(tree, at, out, [beam, pruned], looking, positions),
+    ]:
         raise UserError(problems)
     kind = cast("Kind | None", attention and attention.value)
     generator = api.load(run)
@@ -109,7 +112,7 @@ def contradictions(text: str | None, out: Path | None, positions: bool, chosen: 
 
 
 def of_search(
-    tree: bool, at: int | None, out: Path | None, widths: list[int | None], looking: list[object]
+    tree: bool, at: int | None, out: Path | None, widths: list[int | None], looking: list[object], positions: bool
 ) -> list[str]:
     """What does not go together with the tree of a search, or with one position of an answer."""
     problems = []
@@ -117,6 +120,8 @@ def of_search(
         problems.append("--beam, --pruned: only for --tree; add it, or leave them out")
     if (tree or at is not None) and any(one is not None for one in looking):
         problems.append("--attention, --layer, --head: they show where the model looked; leave out --tree and --at")
+    if positions and (tree or at is not None):
+        problems.append("--positions: they are the same for every search; leave out --tree and --at")
     if tree and at is not None:
         problems.append("--tree and --at: one at a time; leave one out")
     if at is not None and out is not None:

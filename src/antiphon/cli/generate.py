@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
@@ -12,6 +11,37 @@ import typer
 from antiphon.cli.flags import Flags
 from antiphon.cli.lines import in_batches, input_lines
 from antiphon.cli.output import put_json, put_line, put_text
+from antiphon.cli.searching import (
+    BatchSize,
+    Beam,
+    Combine,
+    Coverage,
+    Diversity,
+    Forbid,
+    Groups,
+    Int8,
+    LengthPenalty,
+    MaxLength,
+    MaxRatio,
+    Mean,
+    MinimumRisk,
+    MinLength,
+    MinRatio,
+    NBest,
+    NoRepeat,
+    Patience,
+    Prefix,
+    ReplaceUnknown,
+    Require,
+    Sample,
+    Samples,
+    Seed,
+    Shortlist,
+    Temperature,
+    TopK,
+    TopP,
+    With,
+)
 
 if TYPE_CHECKING:
     from antiphon.config.schema import Config
@@ -23,104 +53,39 @@ SAMPLES = 16  # that --mbr chooses from
 AHEAD = 16  # batches read at once, so that lines of like length can be answered together
 
 
-class Utility(StrEnum):
-    """How alike two answers are."""
-
-    chrf = "chrf"
-    bleu = "bleu"
-
-
-class Mean(StrEnum):
-    """Of the probabilities of several models."""
-
-    arithmetic = "arithmetic"
-    geometric = "geometric"
-
-
 def generate(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run or model folder.")],
     file: Annotated[
         str | None, typer.Argument(metavar="FILE", help="Lines to answer; stdin when missing or -.")
     ] = None,
-    beam: Annotated[
-        int | None,
-        typer.Option(min=1, help="Hypotheses kept at each step; 1: greedy. Default: the model's decoding.beam."),
-    ] = None,
-    n_best: Annotated[int, typer.Option(min=1, help="Answers a line; more than 1: LINE, SCORE, TEXT each.")] = 1,
-    max_length: Annotated[
-        int | None,
-        typer.Option(min=1, help="Longest answer in tokens, </s> counts. Default: the model's decoding.max_length."),
-    ] = None,
-    length_penalty: Annotated[
-        float | None,
-        typer.Option(
-            min=0.0, help="Exponent a of sum(log p) / length^a. Default: the model's decoding.length_penalty."
-        ),
-    ] = None,
-    batch_size: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Lines answered together; 1: each line as soon as it comes. Default: the model's decoding.batch_size.",
-        ),
-    ] = None,
-    prefix: Annotated[str, typer.Option(help="What every answer has to begin with.")] = "",
-    min_length: Annotated[
-        int | None, typer.Option(min=1, help="Shortest answer in tokens, </s> counts. Default: 1.")
-    ] = None,
-    max_ratio: Annotated[
-        float | None, typer.Option(help="Longest answer as a multiple of its source, both with </s>.")
-    ] = None,
-    min_ratio: Annotated[float | None, typer.Option(help="Shortest answer as a multiple of its source.")] = None,
-    patience: Annotated[
-        float | None,
-        typer.Option(help="The beam stays full until BEAM x PATIENCE answers have ended. Default: it shrinks."),
-    ] = None,
-    diversity: Annotated[
-        float | None,
-        typer.Option(help="The beam in groups; what a token costs that another group has taken at the same step."),
-    ] = None,
-    groups: Annotated[int | None, typer.Option(min=2, help="With --diversity: groups of the beam. Default: 2.")] = None,
-    no_repeat: Annotated[int | None, typer.Option(min=1, help="No so many tokens twice in the same order.")] = None,
-    forbid: Annotated[
-        list[str] | None, typer.Option(help="A phrase that no answer may contain; may be given several times.")
-    ] = None,
-    require: Annotated[
-        list[str] | None, typer.Option(help="A phrase that every answer has to contain; may be given several times.")
-    ] = None,
-    coverage: Annotated[
-        float | None,
-        typer.Option(help="How much it counts, among the answers of a beam, that all of the source was attended to."),
-    ] = None,
-    replace_unknown: Annotated[
-        bool,
-        typer.Option(
-            "--replace-unknown", help="<unk> may be said; the source token attended to most is written in its place."
-        ),
-    ] = False,
-    sample: Annotated[bool, typer.Option("--sample", help="Draw the tokens instead of searching the best.")] = False,
-    temperature: Annotated[
-        float | None, typer.Option(help="With --sample: below 1 likelier tokens, above 1 stranger ones. Default: 1.")
-    ] = None,
-    top_k: Annotated[int | None, typer.Option(min=1, help="With --sample: only of the likeliest so many.")] = None,
-    top_p: Annotated[
-        float | None, typer.Option(help="With --sample: only of the fewest tokens that make this probability.")
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(min=0, help="With --sample: another seed, other answers. Default: 1.")
-    ] = None,
-    mbr: Annotated[
-        Utility | None,
-        typer.Option(help="With --sample: of SAMPLES draws the one that is most like the others, by chrF or BLEU."),
-    ] = None,
-    samples: Annotated[int | None, typer.Option(min=2, help="With --mbr: how many are drawn. Default: 16.")] = None,
-    also: Annotated[
-        list[Path] | None,
-        typer.Option("--with", metavar="RUN", help="Answer together with this run, too: an ensemble."),
-    ] = None,
-    combine: Annotated[
-        Mean, typer.Option(help="With --with: which mean of the probabilities decides.")
-    ] = Mean.arithmetic,
+    beam: Beam = None,
+    n_best: NBest = 1,
+    max_length: MaxLength = None,
+    length_penalty: LengthPenalty = None,
+    batch_size: BatchSize = None,
+    prefix: Prefix = "",
+    min_length: MinLength = None,
+    max_ratio: MaxRatio = None,
+    min_ratio: MinRatio = None,
+    patience: Patience = None,
+    diversity: Diversity = None,
+    groups: Groups = None,
+    no_repeat: NoRepeat = None,
+    forbid: Forbid = None,
+    require: Require = None,
+    coverage: Coverage = None,
+    replace_unknown: ReplaceUnknown = False,
+    sample: Sample = False,
+    temperature: Temperature = None,
+    top_k: TopK = None,
+    top_p: TopP = None,
+    seed: Seed = None,
+    mbr: MinimumRisk = None,
+    samples: Samples = None,
+    also: With = None,
+    combine: Combine = None,
+    shortlist: Shortlist = False,
+    int8: Int8 = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
     weights: Annotated[bool, typer.Option("--weights", help="With --json: the attention weights as well.")] = False,
 ) -> None:
@@ -133,16 +98,18 @@ def generate(
     from antiphon.errors import UserError
 
     drawing = {"--temperature": temperature, "--top-k": top_k, "--top-p": top_p, "--seed": seed, "--mbr": mbr}
-    if problems := contradictions(beam, n_best, sample, [name for name, value in drawing.items() if value is not None]):
-        raise UserError(problems)
+    problems = contradictions(beam, n_best, sample, [name for name, value in drawing.items() if value is not None])
     if weights and not as_json:
-        raise UserError("--weights: only JSON can hold them; add --json")
+        problems.append("--weights: only JSON can hold them; add --json")
     if samples is not None and mbr is None:
-        raise UserError("--samples: how many --mbr chooses from; add --mbr, or give --n-best")
+        problems.append("--samples: how many --mbr chooses from; add --mbr, or give --n-best")
+    if combine is not None and not also:
+        problems.append("--combine: only for several runs; add --with RUN, or leave it out")
+    if problems:
+        raise UserError(problems)
+    runs: list[str | Path] = [run, *(also or [])]
     generator = (
-        api.load([run, *also], combine=cast("Literal['arithmetic', 'geometric']", combine.value))
-        if also
-        else api.load(run)
+        api.load(runs, combine=(combine or Mean.arithmetic).value, int8=int8) if also else api.load(run, int8=int8)
     )
     if weights and not looks_at_source(generator.config):
         raise UserError("--weights: this model does not look at a source while it writes; leave --weights out")
@@ -154,9 +121,9 @@ def generate(
             batch, beam=beam, n_best=max(n_best, samples or SAMPLES) if mbr else n_best, max_length=max_length,
             min_length=min_length, max_ratio=max_ratio, min_ratio=min_ratio, length_penalty=length_penalty,
             patience=patience, diversity=diversity, groups=groups, no_repeat=no_repeat, forbid=forbid, require=require,
-            coverage=coverage, replace_unknown=replace_unknown, batch_size=size, prefix=prefix, sample=sample,
-            temperature=temperature, top_k=top_k, top_p=top_p, seed=seed, mbr=utility, first=seen.lines,
-            weights=weights,
+            coverage=coverage, replace_unknown=replace_unknown, shortlist=shortlist, batch_size=size, prefix=prefix,
+            sample=sample, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed, mbr=utility,
+            first=seen.lines, weights=weights,
         ):  # fmt: skip
             seen.add(answer.flags, listed=not as_json)
             put_answer(answer, seen.lines, n_best, as_json, stream=stream)

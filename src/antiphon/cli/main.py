@@ -19,16 +19,20 @@ import typer
 from typer.core import TyperGroup
 
 from antiphon import __version__
+from antiphon.cli.bench import bench
 from antiphon.cli.check import check
 from antiphon.cli.demo import demo
 from antiphon.cli.evaluate import evaluate
 from antiphon.cli.explain import explain
+from antiphon.cli.export import export
 from antiphon.cli.generate import generate
+from antiphon.cli.import_ import import_
 from antiphon.cli.init import init
 from antiphon.cli.map import map_
 from antiphon.cli.output import say
 from antiphon.cli.recipes import recipes
 from antiphon.cli.score import score
+from antiphon.cli.shortlist import shortlist
 from antiphon.cli.train import train
 from antiphon.errors import Interrupted, UserError
 
@@ -80,7 +84,22 @@ def antiphon(
     """Learns to turn one sequence into another: from a file of pairs to a model you can use."""
 
 
-for command in (init, check, train, generate, score, evaluate, explain, map_, recipes, demo):
+for command in (
+    init,
+    check,
+    train,
+    generate,
+    score,
+    evaluate,
+    explain,
+    map_,
+    shortlist,
+    export,
+    import_,
+    bench,
+    recipes,
+    demo,
+):
     app.command(command.__name__.rstrip("_"))(command)
 
 

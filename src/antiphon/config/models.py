@@ -49,8 +49,10 @@ HEADS = "attention heads; they divide the size"
 INNER = "size of the inner layer of each block's feed-forward network"
 ORDER = "pre: x + f(norm(x)) | post: norm(x + f(x))"
 NORM = "layer: over a state's values | batch: over the real positions of a batch"
-BENT = "relu | gelu"
+BENT = "relu | gelu | swish (x sigmoid(x))"
 POSITIONS = "sinusoidal: sin and cos of the position | learnt: a table"
+SCALED = "multiply a token's vector by the root of the size before its position is added"
+FIRST_NORM = "norm the sum of vector and position, before the first block"
 LONGEST = "learnt positions only: rows of the table, the longest sequence with </s>"
 
 # Keys of every encoder, and of every encoder and decoder.
@@ -103,9 +105,11 @@ class TransformerConfig(Section):
     feedforward: Positive = Field(1024, description=INNER)
     order: Literal["pre", "post"] = Field("pre", description=ORDER)
     norm: Literal["layer", "batch"] = Field("layer", description=NORM)
-    activation: Literal["relu", "gelu"] = Field("relu", description=BENT)
+    activation: Literal["relu", "gelu", "swish"] = Field("relu", description=BENT)
     positions: Positions = Field("sinusoidal", description=POSITIONS)
     longest: Positive = Field(512, description=LONGEST)
+    scale: bool = Field(True, description=SCALED)
+    embedding_norm: bool = Field(False, description=FIRST_NORM)
     dropout: Share = Field(0.1, description="share of values set to 0 in training, on embeddings and in each block")
 
 

@@ -127,7 +127,7 @@ class DecoderBlock(nn.Module):
 
 
 class TransformerDecoder(Reader[TransformerState]):
-    """s = block_L(.. block_1(y √d + p)), with a last norm in pre order;  p(y_i) = softmax(W s_i)
+    """s = block_L(.. block_1(y √d + p)), with first and last norms as in the encoder;  p(y_i) = softmax(W s_i)
 
     No step sees a later one, so all steps of a target are computed at once, and going on from a state needs only the
     keys and values of the steps before. Without a memory it is a language model.
@@ -139,6 +139,7 @@ class TransformerDecoder(Reader[TransformerState]):
         super().__init__()
         self.embedding = embedding
         self.positions = positions
+        self.embedding_norm = plan.first_norm()
         self.dropout = nn.Dropout(plan.dropout)
         self.blocks = nn.ModuleList(DecoderBlock(plan, memory=memory) for _ in range(layers))
         self.norm = plan.last_norm()
@@ -148,7 +149,8 @@ class TransformerDecoder(Reader[TransformerState]):
 
     def start(self, memory: Memory) -> TransformerState:
         blocks = self._blocks()
-        own = tuple(block.attention.nothing(memory.mask.size(0)) for block in blocks)
+        like = self.embedding.table.weight
+        own = tuple(block.attention.nothing(memory.mask.size(0), like) for block in blocks)
         told = tuple(block.cross.prepare(memory.states) for block in blocks if block.cross is not None)
         return TransformerState(own, told=Shared(told, memory.mask) if told else None)
 
@@ -172,7 +174,7 @@ class TransformerDecoder(Reader[TransformerState]):
         `own` then share one softmax.
         """
         real = tokens != PAD
-        states, own, cross = self.positions(self.embedding(tokens), state.position, real), [], []
+        states, own, cross = self._first(self.embedding(tokens), real, state), [], []
         for block, before in zip(self._blocks(), self._before(tokens.size(1), state), strict=True):
             inner, outer = block.weights(states, real, before)
             if state.read is not None:
@@ -184,11 +186,16 @@ class TransformerDecoder(Reader[TransformerState]):
 
     def _run(self, vectors: Tensor, real: Tensor, state: TransformerState) -> tuple[Tensor, tuple[Heads, ...]]:
         """Token vectors [R, T, H] through all blocks: their states, and the keys and values to go on from."""
-        states, layers = self.dropout(self.positions(vectors, state.position, real)), []
+        states, layers = self.dropout(self._first(vectors, real, state)), []
         for block, before in zip(self._blocks(), self._before(vectors.size(1), state), strict=True):
             states, own = block(states, real, before)
             layers.append(own)
         return states, tuple(layers)
+
+    def _first(self, vectors: Tensor, real: Tensor, state: TransformerState) -> Tensor:
+        """What enters the first block."""
+        states: Tensor = self.positions(vectors, state.position, real)
+        return states if self.embedding_norm is None else self.embedding_norm(states, real)
 
     def _before(self, steps: int, state: TransformerState) -> list[Before]:
         """What lies before the next steps, for each block."""

@@ -81,7 +81,7 @@ class Answering:
         """For each <unk> of each answer the source token that was attended to most; its </s> does not count."""
         if not any(UNK in one.tokens for one in found) or not question.source:
             return [[] for _ in found]
-        read = self.wording.read(question)
+        read = self.wording.words(question)
         weights = self.engine.weights([question.source] * len(found), [list(one.tokens) for one in found])
         return [
             []

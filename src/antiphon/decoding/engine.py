@@ -19,6 +19,7 @@ from antiphon.decoding.scorer import Scorer
 from antiphon.decoding.wording import Question, Wording
 from antiphon.decoding.writer import Writer
 from antiphon.model import SequenceModel
+from antiphon.sources.shortlist import Shortlist
 from antiphon.sources.tokens import Tokenizer
 
 __all__ = ["Engine", "ForeignModel", "TorchEngine"]
@@ -73,12 +74,22 @@ class ForeignModel:
 class TorchEngine:
     """A model as it was trained; it can do everything."""
 
-    def __init__(self, config: Config, model: SequenceModel, wording: Wording, check: Check | None) -> None:
-        self.name = model.engine
+    def __init__(
+        self,
+        config: Config,
+        model: SequenceModel,
+        wording: Wording,
+        check: Check | None,
+        shortlist: Shortlist | None = None,
+    ) -> None:
         self.model = model
-        self._writer = Writer(model, wording, check)
+        self._writer = Writer(model, wording, check, shortlist)
         self._scorer = Scorer(model, wording, check)
         self._looker = Looker(config, model, wording, check)
+
+    @property
+    def name(self) -> str:
+        return self.model.engine
 
     def problems(self, options: SearchOptions) -> list[str]:  # noqa: ARG002 (none)
         return []

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -62,8 +62,6 @@ class Ensemble(SequenceModel):
 class EnsembleEngine(TorchEngine):
     """Writes and scores as one; looks with each."""
 
-    name = "torch"
-
     def __init__(self, members: list[LoadedModel], combine: Combine, check: Check | None) -> None:
         first = members[0]
         wording = wording_of(first.config, first.source_tokenizer, first.target_tokenizer)
@@ -82,7 +80,9 @@ class EnsembleEngine(TorchEngine):
 def ensemble_of(members: list[LoadedModel], combine: Combine, check: Check | None = None) -> ForeignModel:
     """UserError where they do not read and write the same tokens."""
     first, *others = members
-    problems = [
+    known = get_args(Combine)
+    problems = [] if combine in known else [f"combine: {combine!r} is no mean of these; give {' or '.join(known)}"]
+    problems += [
         f"the {number}. model {fact}; an ensemble needs the same for all"
         for number, other in enumerate(others, start=2)
         for fact in _differences(first, other)
@@ -98,6 +98,8 @@ def _differences(first: LoadedModel, other: LoadedModel) -> list[str]:
     found = []
     if (first.config.data.source is None) != (other.config.data.source is None):
         return ["is of another kind (one has a source, one has none)"]
+    if (first.config.data.window is None) != (other.config.data.window is None):
+        found.append("reads another kind of text than the first (one a stream, one line by line)")
     if first.config.data.source is not None and (
         first.source_tokenizer.fingerprint != other.source_tokenizer.fingerprint
     ):

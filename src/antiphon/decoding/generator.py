@@ -36,7 +36,7 @@ class Generator:
         self.engine: Engine = (
             loaded.engine
             if isinstance(loaded, ForeignModel)
-            else TorchEngine(self.config, loaded.model, self.wording, check)
+            else TorchEngine(self.config, loaded.model, self.wording, check, loaded.shortlist)
         )
         self.limits = Limits.of(self.config, self.wording.room)
 

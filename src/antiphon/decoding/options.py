@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from antiphon.decoding.diverse import Diversity
 from antiphon.decoding.required import Phrases
@@ -12,7 +13,7 @@ from antiphon.decoding.sample import Sampling
 __all__ = ["MOST", "SearchOptions", "Utility"]
 
 Utility = Literal["chrf", "bleu"]
-MOST = 50_000_000  # tokens that a batch may hold on its frontier: beam x batch_size x max_length
+MOST = 50_000_000  # tokens that a batch may hold on its frontier: beam (or samples) x batch_size x max_length
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class SearchOptions:
     require: tuple[tuple[int, ...], ...] = ()  # phrases that have to be said
     coverage: float = 0.0  # weight of the coverage penalty among the answers of a beam
     unknown: bool = False  # <unk> may be said, and becomes the source token that was attended to most
+    shortlist: bool = False  # only tokens that the model's shortlist has for the source
     mbr: Utility | None = None  # of the samples, the one that is most like the others
     log_probs: bool = True  # of each token; False: an engine may leave out what costs it a second look
 
@@ -60,14 +62,15 @@ class SearchOptions:
             "no_repeat": 1 if self.no_repeat is None else self.no_repeat,
         }
         found = [f"{name}: must be at least 1, not {value}" for name, value in whole.items() if value < 1]
-        above = {"max_ratio": self.max_ratio, "min_ratio": self.min_ratio, "patience": self.patience}
-        found += [
-            f"{name}: must be above 0, not {value:g}"
-            for name, value in above.items()
-            if value is not None and value <= 0
-        ]
+        strength = None if self.diversity is None else self.diversity.strength
+        above = {"max_ratio": self.max_ratio, "min_ratio": self.min_ratio, "patience": self.patience,
+                 "diversity": strength}  # fmt: skip
+        given = {name: value for name, value in above.items() if value is not None}
+        found += [f"{name}: must be above 0, not {value:g}" for name, value in given.items() if value <= 0]
         least = {"length_penalty": self.length_penalty, "coverage": self.coverage}
         found += [f"{name}: must not be negative, not {value:g}" for name, value in least.items() if value < 0]
+        endless = [(name, value) for name, value in {**given, **least}.items() if not math.isfinite(value)]
+        found += [f"{name}: must be a finite number, not {value:g}" for name, value in endless]
         return found if self.sampling is None else [*found, *self.sampling.problems()]
 
     def _together(self) -> list[str]:
@@ -78,13 +81,23 @@ class SearchOptions:
             found.append(f"min_length: {self.min_length} is more than max_length {self.max_length}; change one of them")
         if self.min_ratio is not None and self.max_ratio is not None and self.min_ratio > self.max_ratio:
             found.append(f"min_ratio: {self.min_ratio:g} is more than max_ratio {self.max_ratio:g}; change one of them")
-        if self.beam * self.batch_size * self.max_length > MOST:
+        wide, width = ("beam", self.beam) if self.sampling is None else ("n_best", self.n_best)
+        if width * self.batch_size * self.max_length > MOST:
             found.append(
-                f"beam x batch_size x max_length: {self.beam} x {self.batch_size} x {self.max_length} is more than "
+                f"{wide} x batch_size x max_length: {width} x {self.batch_size} x {self.max_length} is more than "
                 f"{MOST:,} tokens at once; make one of them smaller"
             )
+        return [*found, *self._kinds()]
+
+    def _kinds(self) -> list[str]:
+        """What is for one kind of search only."""
+        found = []
+        if self.mbr is not None and self.mbr not in get_args(Utility):
+            found.append(f"mbr: {self.mbr!r} is none of these; give {' or '.join(get_args(Utility))}")
         if self.mbr is not None and self.sampling is None:
             found.append("mbr: it chooses among samples; add sample, and n_best for how many are drawn")
+        elif self.mbr is not None and self.n_best == 1:
+            found.append("mbr: of one sample there is nothing to choose; give n_best of 2 and more")
         beams = {"patience": self.patience, "diversity": self.diversity, "coverage": self.coverage or None}
         if self.sampling is not None or self.beam == 1:
             found += [f"{name}: only for a beam of 2 and more; leave it out" for name, value in beams.items() if value]
@@ -92,8 +105,6 @@ class SearchOptions:
             found.append(
                 f"groups: {self.diversity.groups} groups cannot share a beam of {self.beam} evenly; give a divisor"
             )
-        if self.diversity is not None and self.diversity.strength <= 0:
-            found.append(f"diversity: must be above 0, not {self.diversity.strength:g}")
         return found
 
     def _phrases(self) -> list[str]:

@@ -1,8 +1,8 @@
 """Phrases that an answer has to contain.
 
-A rule holds </s> back until all are said and, when there is only just room left for them, lets nothing else be said. A
-choice shares the beam among hypotheses that have said more and less of them, so that they are said where they
-fit (after Post and Vilar 2018, dynamic beam allocation).
+A rule holds </s> back until all are said and keeps as much room as they need. A choice shares the beam among
+hypotheses that have said more and less of them, so that they are said where they fit (after Post and Vilar 2018,
+dynamic beam allocation).
 """
 # B sentences still open, W hypotheses of each, V vocabulary
 
@@ -37,18 +37,22 @@ class Phrases:
         missing = self.missing(said)
         if not missing:
             return (), 0
-        far = [max(n for n in range(len(phrase)) if said[len(said) - n :] == phrase[:n]) for phrase in missing]
+        far = [max(_at_the_end(said, phrase)) for phrase in missing]
         place = far.index(max(far))
         return missing[place], far[place]
 
     def open(self, said: Tokens) -> int:
-        """Tokens that are still to be said."""
+        """Tokens that are still to be said, one phrase after the other; fewer will do where phrases overlap."""
         return sum(map(len, self.missing(said))) - self.begun(said)[1]
 
     def next(self, said: Tokens) -> set[int]:
         """Tokens that bring a phrase further."""
-        phrase, far = self.begun(said)
-        return {missing[0] for missing in self.missing(said)} | ({phrase[far]} if phrase else set())
+        return {phrase[far] for phrase in self.missing(said) for far in _at_the_end(said, phrase)}
+
+
+def _at_the_end(said: Tokens, phrase: Tokens) -> list[int]:
+    """How much of the beginning of a phrase stands at the end of what was said; there may be several answers, as 0."""
+    return [n for n in range(len(phrase)) if said[len(said) - n :] == phrase[:n]]
 
 
 def _contains(said: Tokens, phrase: Tokens) -> bool:
@@ -57,7 +61,7 @@ def _contains(said: Tokens, phrase: Tokens) -> bool:
 
 @dataclass(frozen=True)
 class Required:
-    """No </s> before all phrases are said; nothing but them when an answer of `lengths` (with </s>) just holds them."""
+    """No </s> before all phrases are said, and nothing after which they would not fit into `lengths` (with </s>)."""
 
     phrases: Phrases
     end: int
@@ -67,14 +71,22 @@ class Required:
         for row, sentence in enumerate(said.sentences.tolist()):
             left = self.lengths[sentence] - 1 - said.length
             for slot, tokens in enumerate(map(tuple, said.tokens[row].tolist())):
-                needed = self.phrases.open(tokens)
-                if needed:
+                missing = self.phrases.missing(tokens)
+                if missing and self.end >= 0:  # a stream has no end
                     scores[row, slot, self.end] = IMPOSSIBLE
-                if needed and left <= needed:
-                    phrase, far = self.phrases.begun(tokens)
-                    own = scores[row, slot, phrase[far]].clone()
-                    scores[row, slot] = IMPOSSIBLE
-                    scores[row, slot, phrase[far]] = own
+                if missing and sum(map(len, missing)) >= left:  # no room for a token that breaks off what was begun
+                    _only(scores[row, slot], self._fitting(tokens, left - 1))
+
+    def _fitting(self, said: Tokens, left: int) -> list[int]:
+        """Tokens after which the rest fits; if there are none, those after which the least is left."""
+        after = {token: self.phrases.open((*said, token)) for token in self.phrases.next(said)}
+        return [token for token, needed in after.items() if needed <= max(left, min(after.values()))]
+
+
+def _only(scores: Tensor, tokens: list[int]) -> None:
+    own = scores[tokens].clone()
+    scores.fill_(IMPOSSIBLE)
+    scores[tokens] = own
 
 
 @dataclass(frozen=True)
@@ -91,11 +103,11 @@ class Banks:
         for row, places in enumerate(best):
             tokens = [tuple(one) for one in said.tokens[row].tolist()]
             more = [slot * V + token for slot, one in enumerate(tokens) for token in sorted(self.phrases.next(one))]
-            seen = [place for place in dict.fromkeys([*places, *more]) if float(flat[row, place]) > IMPOSSIBLE]
-            seen.sort(key=lambda place: (-float(flat[row, place]), place))
-            ordered = self._in_turn({place: (*tokens[place // V], place % V) for place in seen})
-            rest = [place for place in places if place not in set(ordered)]
-            rows.append([*ordered, *rest][:count])
+            seen = list(dict.fromkeys([*places, *more]))
+            values = zip(flat[row, seen].tolist(), seen, strict=True)
+            possible = sorted((-value, place) for value, place in values if value > IMPOSSIBLE)
+            ordered = self._in_turn({place: (*tokens[place // V], place % V) for _, place in possible})
+            rows.append(list(dict.fromkeys([*ordered, *places]))[:count])
         return torch.tensor(rows, device=scores.device)
 
     def _in_turn(self, candidates: dict[int, Tokens]) -> list[int]:

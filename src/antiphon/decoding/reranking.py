@@ -12,6 +12,7 @@ from antiphon.decoding.options import Utility
 
 __all__ = ["by_coverage", "by_likeness", "coverage_penalty"]
 
+WHOLE = 100.0  # what a text has in common with itself
 LEAST = 1e-9  # attention to a source token; its logarithm has to be a number
 
 
@@ -35,6 +36,8 @@ def by_likeness(texts: list[str], utility: Utility) -> list[int]:
     known: dict[tuple[str, str], float] = {}
 
     def like(answer: str, other: str) -> float:
+        if answer == other:
+            return WHOLE  # the metrics give two empty texts 0
         if (answer, other) not in known:
             known[answer, other] = metric.sentence_score(answer, [other]).score
         return known[answer, other]

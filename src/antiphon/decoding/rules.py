@@ -45,7 +45,7 @@ class LeastLength:
     lengths: tuple[int, ...]
 
     def forbid(self, scores: Tensor, said: Said) -> None:
-        if said.length + 1 >= max(self.lengths, default=0):
+        if self.end < 0 or said.length + 1 >= max(self.lengths, default=0):  # a stream has no end
             return
         short = (_of_sentences(self.lengths, said, scores) > said.length + 1).nonzero().squeeze(1)
         scores[short, :, self.end] = IMPOSSIBLE

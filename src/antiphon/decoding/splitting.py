@@ -15,10 +15,10 @@ def in_parts(text: str, longest: int, length: Callable[[str], int]) -> list[str]
     if length(text) <= longest:
         return [text]
     parts: list[str] = []
-    for sentence in SENTENCE_END.split(text):
+    for sentence in filter(str.strip, SENTENCE_END.split(text)):
         joined = f"{parts[-1]} {sentence}" if parts else sentence
         if parts and length(joined) <= longest:
             parts[-1] = joined
-        elif sentence.strip():
+        else:
             parts.append(sentence)
     return parts or [text]

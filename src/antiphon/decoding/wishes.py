@@ -16,7 +16,7 @@ __all__ = ["Wishes", "options_of"]
 
 GROUPS = 2  # of a diverse beam, where none are given
 WINDOWED = ("min_length", "no_repeat", "forbid", "require", "diversity", "max_ratio", "min_ratio", "coverage",
-            "replace_unknown")  # fmt: skip
+            "replace_unknown", "shortlist")  # fmt: skip
 
 
 class Wishes(TypedDict, total=False):
@@ -37,6 +37,7 @@ class Wishes(TypedDict, total=False):
     require: list[str] | None  # phrases that have to be said
     coverage: float | None  # how much it counts, among the answers of a beam, that all of the source was attended to
     replace_unknown: bool  # <unk> may be said, and becomes the source token that was attended to most
+    shortlist: bool  # only tokens that the source can give, as `antiphon shortlist` has learnt: faster
     batch_size: int | None  # sentences decoded together, which makes no difference
     sample: bool  # draw the tokens instead of searching the best
     temperature: float | None
@@ -68,6 +69,7 @@ def options_of(wishes: Wishes, usual: DecodingConfig, wording: Wording) -> Searc
         require=_phrases(wishes.get("require"), wording),
         coverage=wishes.get("coverage") or 0.0,
         unknown=wishes.get("replace_unknown", False),
+        shortlist=wishes.get("shortlist", False),
         mbr=wishes.get("mbr"),
     )
     against = [*_names(wishes), *_contradictions(wishes), *_windows(wishes, wording), *_unknown(wishes, wording)]
@@ -109,7 +111,7 @@ def _windows(wishes: Wishes, wording: Wording) -> list[str]:
         ]
     if wording.side != "text":
         return []
-    of_source = ("max_ratio", "min_ratio", "coverage", "replace_unknown")
+    of_source = ("max_ratio", "min_ratio", "coverage", "replace_unknown", "shortlist")
     return [f"{name}: a language model has no source; leave it out" for name in given if name in of_source]
 
 
@@ -126,7 +128,7 @@ def _unknown(wishes: Wishes, wording: Wording) -> list[str]:
     found = []
     for name, texts in (("forbid", wishes.get("forbid")), ("require", wishes.get("require"))):
         for text in texts or []:
-            if not text.strip():
+            if not wording.target.encode(text):
                 found.append(f"{name}: an empty phrase; leave it out")
             elif unknown := wording.target.unknown(text):
                 found.append(f"{name} {text!r}: the model does not know {', '.join(map(repr, unknown))}; change it")

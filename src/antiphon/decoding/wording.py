@@ -53,6 +53,10 @@ class Wording(ABC):
     def read(self, question: Question) -> list[str]:
         """The symbols that were read."""
 
+    def words(self, question: Question) -> list[str]:  # noqa: ARG002 (a language model has no source)
+        """The texts of the source's tokens, to write them again."""
+        return []
+
     @abstractmethod
     def said(self, question: Question, tokens: tuple[int, ...], unknown: list[str] | None = None) -> str:
         """The text of an answer; `unknown` stands in place of its <unk>s, one for each."""
@@ -123,6 +127,11 @@ class PairWording(Wording):
 
     def read(self, question: Question) -> list[str]:
         return self.source.symbols([*question.source, EOS])
+
+    def words(self, question: Question) -> list[str]:
+        """What training did not know stands as it is in the text."""
+        unknown = iter(self.source.unknown(question.text))
+        return [next(unknown, "") if token == UNK else self.source.decode([token]) for token in question.source]
 
     def parts(self, text: str) -> list[str]:
         return in_parts(text, self.longest, lambda part: len(self.source.encode(part)))

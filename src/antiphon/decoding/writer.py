@@ -11,6 +11,7 @@ from torch import Tensor
 from antiphon.decoding.ask import Ask, Check
 from antiphon.decoding.constraints import Rule
 from antiphon.decoding.hypothesis import Hypothesis
+from antiphon.decoding.narrow import NarrowStep
 from antiphon.decoding.observer import Observer
 from antiphon.decoding.options import SearchOptions
 from antiphon.decoding.rules import Forbidden
@@ -18,9 +19,11 @@ from antiphon.decoding.ruling import rules_of
 from antiphon.decoding.sample import Draw, dice
 from antiphon.decoding.search import search
 from antiphon.decoding.wording import Question, Wording
+from antiphon.errors import UserError
 from antiphon.model import SequenceModel
 from antiphon.sequence import State
 from antiphon.sources.batches import source_batch
+from antiphon.sources.shortlist import Shortlist
 
 __all__ = ["Writer"]
 
@@ -28,10 +31,13 @@ __all__ = ["Writer"]
 class Writer:
     """Writes with a model, in its words."""
 
-    def __init__(self, model: SequenceModel, wording: Wording, check: Check | None) -> None:
+    def __init__(
+        self, model: SequenceModel, wording: Wording, check: Check | None, shortlist: Shortlist | None = None
+    ) -> None:
         self.model = model
         self.wording = wording
         self.check = check
+        self.shortlist = shortlist
 
     def write(
         self,
@@ -72,7 +78,16 @@ class Writer:
             return self._in_pieces(contexts, self.wording.room, options, draws)
         state = self.model.start(source_batch([question.source for question in batch]))
         ask = self._ask(contexts, options, prefixes, rules_of(options, self.wording, batch))
-        return self._go_on(state, contexts, ask, options, draws, observer)
+        if not options.shortlist:
+            return self._go_on(state, contexts, ask, options, draws, observer)
+        if self.shortlist is None:
+            raise UserError(
+                "shortlist: the model has none; `antiphon shortlist RUN` learns one from its training pairs"
+            )
+        also = {token for phrase in (*prefixes, *options.require) for token in phrase}
+        step = NarrowStep(self.model, self.shortlist, [question.source for question in batch], also)
+        size = self.wording.target.size
+        return search(step, step.begin(state), ask, options, vocabulary=size, draws=draws, observer=observer)
 
     def _ask(
         self, contexts: list[list[int]], options: SearchOptions, prefixes: list[list[int]], rules: tuple[Rule, ...]

@@ -11,7 +11,7 @@ __all__ = ["FeedForward"]
 
 
 class FeedForward(nn.Module):
-    """W_2 g(W_1 x), at each position for itself, with g = ReLU or GELU and dropout inside"""
+    """W_2 g(W_1 x), at each position for itself, with g = ReLU, GELU or swish and dropout inside"""
 
     def __init__(self, *, size: int, inner: int, activation: Callable[[Tensor], Tensor], dropout: float) -> None:
         super().__init__()

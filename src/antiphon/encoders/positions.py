@@ -14,13 +14,14 @@ __all__ = ["LearntPositions", "Positions", "SinusoidalPositions"]
 
 
 class Positions(nn.Module, ABC):
-    """x_t √d + p_t: vectors of about length 1 become about as long as what is added to them."""
+    """x_t √d + p_t: vectors of about length 1 become about as long as what is added to them. Without scale: x_t + p_t"""
 
     longest: int | None = None  # positions in all; None: there is no end
 
-    def __init__(self, *, size: int) -> None:
+    def __init__(self, *, size: int, scale: bool = True) -> None:
         super().__init__()
         self.size = size
+        self.factor = size**0.5 if scale else 1.0
 
     def forward(self, tokens: Tensor, offset: int | Tensor = 0, real: Tensor | None = None) -> Tensor:
         """Vectors [R, T, d] whose first stands at position `offset`, one for all rows or one for each [R].
@@ -38,7 +39,7 @@ class Positions(nn.Module, ABC):
                 places = places.clamp(max=self.longest - 1)
             else:
                 end = int(places.max()) + 1
-        return torch.add(self.at(places, end, tokens), tokens, alpha=self.size**0.5)
+        return torch.add(self.at(places, end, tokens), tokens, alpha=self.factor)
 
     @abstractmethod
     def at(self, places: Tensor, end: int, like: Tensor) -> Tensor:
@@ -51,8 +52,8 @@ class SinusoidalPositions(Positions):
     There is nothing to learn, so any length will do: the table grows when a longer sequence comes and is not saved.
     """
 
-    def __init__(self, *, size: int) -> None:
-        super().__init__(size=size)
+    def __init__(self, *, size: int, scale: bool = True) -> None:
+        super().__init__(size=size, scale=scale)
         if size % 2:
             raise ValueError(f"sinusoidal positions are pairs of sin and cos, and {size} is odd")
         # Not a buffer: .double() would keep the digits of a float.
@@ -77,8 +78,8 @@ class SinusoidalPositions(Positions):
 class LearntPositions(Positions):
     """p[t] = P[t], a table of so many rows"""
 
-    def __init__(self, *, longest: int, size: int) -> None:
-        super().__init__(size=size)
+    def __init__(self, *, longest: int, size: int, scale: bool = True) -> None:
+        super().__init__(size=size, scale=scale)
         self.longest = longest
         # As large as x √d: with smaller ones a network is slow to tell places apart.
         self.table = nn.Embedding(longest, size)

@@ -30,6 +30,7 @@ class BlockPlan:
     norm: type[Norm]
     activation: Callable[[Tensor], Tensor]
     dropout: float
+    embedding_norm: bool = False
 
     def attention(self, memory: int | None = None) -> MultiHeadAttention:
         """To states of this size; None: to the block's own."""
@@ -42,6 +43,10 @@ class BlockPlan:
 
     def norms(self, *parts: str) -> AddAndNorm:
         return AddAndNorm(parts=parts, norm=self.norm, size=self.size, order=self.order, dropout=self.dropout)
+
+    def first_norm(self) -> Norm | None:
+        """Of vectors with their positions, before the first block."""
+        return self.norm(self.size) if self.embedding_norm else None
 
     def last_norm(self) -> Norm | None:
         """In pre order the sum that leaves the last block has not been normed."""
@@ -75,18 +80,19 @@ class EncoderBlock(nn.Module):
 
 
 class TransformerEncoder(Encoder):
-    """h = block_L(.. block_1(x √d + p)), with a last norm in pre order"""
+    """h = block_L(.. block_1(x √d + p)), with a last norm in pre order, and with embedding_norm a first one"""
 
     def __init__(self, *, plan: BlockPlan, layers: int, positions: Positions) -> None:
         super().__init__()
         self.size = plan.size
         self.positions = positions
+        self.embedding_norm = plan.first_norm()
         self.dropout = nn.Dropout(plan.dropout)
         self.blocks = nn.ModuleList(EncoderBlock(plan) for _ in range(layers))
         self.norm = plan.last_norm()
 
     def forward(self, source: Sequence) -> Memory:
-        states = self.dropout(self.positions(source.values))
+        states = self.dropout(self._first(source))
         for block in self.blocks:
             states = block(states, source.mask)
         if self.norm is not None:
@@ -94,9 +100,14 @@ class TransformerEncoder(Encoder):
         return Memory(states, source.mask, final=Sequence(states, source.mask).last.unsqueeze(1))
 
     def look(self, source: Sequence) -> Tensor:
-        states, weights = self.positions(source.values), []
+        states, weights = self._first(source), []
         for block in self.blocks:
             assert isinstance(block, EncoderBlock)
             weights.append(block.weights(states, source.mask))
             states = block(states, source.mask)
         return torch.stack(weights, dim=1)
+
+    def _first(self, source: Sequence) -> Tensor:
+        """What enters the first block."""
+        states: Tensor = self.positions(source.values)
+        return states if self.embedding_norm is None else self.embedding_norm(states, source.mask)

@@ -40,6 +40,7 @@ def evaluate_examples(
     metrics: list[str],
     beam: int | None = None,
     batch_size: int | None = None,
+    shortlist: bool = False,
     dropped: dict[str, Any] | None = None,
     samples: int = SAMPLES,
 ) -> Evaluation:
@@ -51,7 +52,7 @@ def evaluate_examples(
         return _evaluate_texts(generator, examples, metrics, batch_size, dropped or {}, samples)
     began = time.perf_counter()
     sources = [example.source for example in examples] if compared else []
-    answers = generator.generate(sources, beam=beam, batch_size=batch_size, weights=False)
+    answers = generator.generate(sources, beam=beam, batch_size=batch_size, shortlist=shortlist, weights=False)
     outputs = [answer.text for answer in answers]
     references = [example.references for example in examples]
     values: dict[str, Estimate] = {}

@@ -88,8 +88,11 @@ def _at_odds(side: Side, config: TextConfig, tokenizer: Tokenizer, learnt: TextC
 
 
 def _two_for_one(data: DataConfig, given: Given) -> list[str]:
-    """One vocabulary is one tokenizer."""
-    if not data.shared_vocabulary or len(given) < 2 or given["source"].fingerprint == given["target"].fingerprint:
+    """In one vocabulary an id means the same on both sides, though each may cut its texts in its own way."""
+    if not data.shared_vocabulary or len(given) < 2:
+        return []
+    source, target = (side.symbols(range(side.size)) for side in (given["source"], given["target"]))
+    if source == target:
         return []
     return [
         f"data.shared_vocabulary: the source's tokenizer has {given['source'].size:,} tokens, the target's "

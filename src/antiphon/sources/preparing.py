@@ -167,9 +167,9 @@ def _vocabularies(data: DataConfig, held: HoldOut, given: Given) -> tuple[Tokeni
         lines = (pair.target + end for pair in pairs())
         text = given.get("target") or train_tokenizer(lines, data.target, "data.target", always=[end] if end else [])
         return text, text
-    if data.shared_vocabulary:
+    if data.shared_vocabulary and not given:
         texts = chain.from_iterable((pair.source, pair.target) for pair in pairs())
-        shared = given.get("source") or train_tokenizer(texts, data.source, where="data.source")
+        shared = train_tokenizer(texts, data.source, where="data.source")
         return shared, shared
     source, target = given.get("source"), given.get("target")
     return (

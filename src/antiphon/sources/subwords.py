@@ -20,7 +20,7 @@ from antiphon.errors import DataError
 from antiphon.sources.tokens import SILENT, Tokenizer
 from antiphon.sources.vocabulary import SPECIALS
 
-__all__ = ["SubwordTokenizer", "train_subwords"]
+__all__ = ["SubwordTokenizer", "piece_bytes", "train_subwords", "whole_characters"]
 
 FIRST = len(SPECIALS)
 BYTES = 256
@@ -39,7 +39,7 @@ class SubwordTokenizer(Tokenizer):
         except Exception as error:  # the Rust side raises plain Exception
             raise ValueError(f"tokenizers cannot read the model: {error}") from error
         pieces = sorted(self._inner.get_vocab().items(), key=lambda item: item[1])
-        self._bytes = [special.encode() for special in SPECIALS] + [_piece_bytes(piece) for piece, _ in pieces]
+        self._bytes = [special.encode() for special in SPECIALS] + [piece_bytes(piece) for piece, _ in pieces]
         self.size = len(self._bytes)
 
     def encode(self, text: str) -> list[int]:
@@ -146,5 +146,6 @@ def _byte_table() -> dict[str, int]:
 BYTE_OF = _byte_table()
 
 
-def _piece_bytes(piece: str) -> bytes:
+def piece_bytes(piece: str) -> bytes:
+    """What a piece in the byte-level alphabet spells."""
     return bytes(BYTE_OF[character] for character in piece)

@@ -197,6 +197,11 @@ def load_tokenizer(path: Path) -> Tokenizer:
 
 def _build(content: dict[str, Any]) -> Tokenizer:
     kind = content["kind"]
+    if "pieces" in content:
+        from antiphon.sources.pieces import PieceTokenizer
+
+        model = json.dumps(content["model"])
+        return PieceTokenizer(kind, content["pieces"], model, content["lead"], content["silent"])
     if kind in ("bpe", "unigram"):
         from antiphon.sources.subwords import SubwordTokenizer
 

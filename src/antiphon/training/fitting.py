@@ -25,7 +25,8 @@ __all__ = ["Name", "counterpart", "misfits", "other_tokens", "section_of", "shap
 Name = Literal["encoder", "decoder"]
 # What two networks of one kind must have in common for a weight to mean the same in both.
 ALIKE = (
-    "embedding", "size", "heads", "feedforward", "kernel", "order", "norm", "activation", "positions", "residual",
+    "embedding", "size", "heads", "feedforward", "kernel", "order", "norm", "activation", "positions", "scale",
+    "embedding_norm", "residual",
 )  # fmt: skip
 LISTED = 5
 # By what enters a step beside the word: the decoders of which that is true.

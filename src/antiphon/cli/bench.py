@@ -1,0 +1,100 @@
+"""antiphon bench"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from antiphon.cli.output import put_json, put_line, say
+
+if TYPE_CHECKING:
+    from antiphon.decoding.generator import Generator
+    from antiphon.evaluation.bench import Contestant, Speed
+
+__all__ = ["bench"]
+
+MOST = 1000  # lines that are answered
+COLUMNS = ("model", "engine", "sentences/s", "words/s", "one by one", "p50 ms", "p95 ms", "MB")
+
+
+def bench(
+    models: Annotated[list[Path], typer.Argument(metavar="MODEL...", help="Runs, model folders and exports.")],
+    file: Annotated[
+        str | None,
+        typer.Option(help="Lines to answer, 1,000 at most. Default: the sources of the first model's dev file."),
+    ] = None,
+    beam: Annotated[int | None, typer.Option(min=1, help="Default: each model's decoding.beam.")] = None,
+    batch_size: Annotated[int | None, typer.Option(min=1, help="Default: each model's decoding.batch_size.")] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="The figures are medians of so many.")] = 3,
+    int8: Annotated[bool, typer.Option("--int8", help="Each run with 8 bits, too.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a model.")] = False,
+) -> None:
+    """How fast models answer on this machine, side by side: in batches and one by one."""
+    from antiphon.evaluation.bench import compare
+
+    contestants = load_all(models, int8)
+    texts = lines(file, contestants[0].generator)
+    say(f"{len(texts)} texts; nothing else should run on this machine")
+    found = compare(contestants, texts, beam=beam, batch_size=batch_size, rounds=rounds, say=say)
+    if as_json:
+        for speed in found:
+            put_json(asdict(speed))
+        return
+    put_table(found)
+    for sentence in advice(found):
+        say(sentence)
+
+
+def load_all(models: list[Path], int8: bool) -> list[Contestant]:
+    """Each model; a run also with 8 bits, if that is wished."""
+    from antiphon import api
+    from antiphon.evaluation.bench import Contestant
+
+    found = []
+    for path in dict.fromkeys(models):
+        generator = api.load(path)
+        found.append(Contestant(str(path), str(path), False, generator))
+        if int8 and generator.engine.name == "torch":
+            found.append(Contestant(f"{path} --int8", str(path), True, api.load(path, int8=True)))
+    return found
+
+
+def lines(file: str | None, generator: Generator) -> list[str]:
+    """What to answer: lines of a file, or the sources that the model was measured on."""
+    from antiphon import api
+    from antiphon.cli.lines import input_lines
+    from antiphon.errors import UserError
+
+    if file is not None:
+        return [line for line in input_lines(file) if line.strip()][:MOST]
+    data = generator.config.data
+    if data.dev is None or data.source is None:
+        raise UserError("the model's config names no dev file with sources; give --file with lines to answer")
+    examples, _ = api.read_examples(generator, data.dev)
+    return [example.source for example in examples][:MOST]
+
+
+def put_table(found: list[Speed]) -> None:
+    """One line a model."""
+    rows = [COLUMNS, *(
+        (one.name, one.engine, f"{one.sentences:.1f}", f"{one.words:.0f}", f"{one.single:.1f}", f"{one.p50:.1f}",
+         f"{one.p95:.1f}", f"{one.memory:.0f}") for one in found
+    )]  # fmt: skip
+    widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
+    for row in rows:
+        cells = [f"{cell:<{width}}" if column < 2 else f"{cell:>{width}}" for column, (cell, width) in
+                 enumerate(zip(row, widths, strict=True))]  # fmt: skip
+        put_line("  ".join(cells).rstrip())
+
+
+def advice(found: list[Speed]) -> list[str]:
+    """Which to use."""
+    if len(found) < 2:
+        return []
+    batch, single = max(found, key=lambda one: one.sentences), max(found, key=lambda one: one.single)
+    if batch is single:
+        return [f"{batch.name} is the fastest, in batches and one by one"]
+    return [f"in batches {batch.name} is the fastest, one by one {single.name}"]

@@ -1,0 +1,29 @@
+"""antiphon shortlist"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from antiphon.cli.output import say
+
+__all__ = ["shortlist"]
+
+
+def shortlist(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run or model folder whose training pairs are there.")],
+    per_token: Annotated[int, typer.Option(min=1, help="Target tokens that a source token can give.")] = 40,
+    always: Annotated[int, typer.Option(min=1, help="The most frequent target tokens are on every list.")] = 100,
+) -> None:
+    """Learn which tokens a source can give, so that `generate --shortlist` need not weigh all the others.
+
+    From the training pairs, by IBM model 1; kept in the folder, and in what is exported from it to CTranslate2.
+    """
+    from antiphon import api
+
+    found = api.shortlist(run, per_token=per_token, always=always, say=say)
+    mean = len(found.tokens) / max(1, int((found.offsets[1:] > found.offsets[:-1]).sum()))
+    say(f"{mean:.1f} tokens for a source token on average, {len(found.always)} always")
+    say(f"next: antiphon generate {run} --shortlist, or antiphon evaluate {run} PAIRS --shortlist to see what it costs")

@@ -1,0 +1,156 @@
+"""What the config.json of a Marian or BART folder of `transformers` says, and the model it makes here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError
+
+from antiphon.config.models import EncoderDecoderConfig
+from antiphon.errors import ModelFolderError
+
+__all__ = ["Architecture", "Generation", "read_architecture", "read_generation", "read_json"]
+
+# The defaults of MarianConfig and BartConfig that differ; older files leave out what is usual.
+USUAL: dict[str, dict[str, int]] = {
+    "marian": {"pad_token_id": 58100, "eos_token_id": 0, "decoder_start_token_id": 58100},
+    "bart": {"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "decoder_start_token_id": 2},
+}
+RELATIVES = ("mbart", "m2m_100", "blenderbot", "blenderbot-small", "pegasus", "plbart")  # pre-norm, or other positions
+ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "swish", "silu": "swish"}
+# Settings of a search that a model does not keep here: what is usual there, and what to give instead.
+NOT_KEPT: dict[str, tuple[Any, str]] = {
+    "min_length": (0, "`antiphon generate` has --min-length"),
+    "no_repeat_ngram_size": (0, "`antiphon generate` has --no-repeat"),
+    "early_stopping": (False, "true is --patience 1 of `antiphon generate`"),
+    "do_sample": (False, "`antiphon generate` has --sample"),
+    "repetition_penalty": (1.0, "there is no such thing here"),
+    "forced_bos_token_id": (None, "a trained model says it by itself"),
+}
+
+
+class Architecture(BaseModel):
+    """The keys of config.json that decide what is computed."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    model_type: Literal["marian", "bart"]
+    d_model: PositiveInt = 1024
+    encoder_layers: PositiveInt = 12
+    encoder_attention_heads: PositiveInt = 16
+    encoder_ffn_dim: PositiveInt = 4096
+    decoder_layers: PositiveInt = 12
+    decoder_attention_heads: PositiveInt = 16
+    decoder_ffn_dim: PositiveInt = 4096
+    activation_function: Literal["relu", "gelu", "swish", "silu"] = "gelu"
+    dropout: float = 0.1
+    max_position_embeddings: PositiveInt = 1024
+    scale_embedding: bool = False
+    tie_word_embeddings: bool = True
+    share_encoder_decoder_embeddings: bool = True
+    pad_token_id: int
+    eos_token_id: int
+    decoder_start_token_id: int
+
+    @property
+    def learnt_positions(self) -> bool:
+        return self.model_type == "bart"
+
+    def model(self, tie: str) -> EncoderDecoderConfig:
+        """The same network here."""
+        return EncoderDecoderConfig.model_validate(
+            {"encoder": self._side("encoder"), "decoder": self._side("decoder"), "tie": tie}
+        )
+
+    def _side(self, side: Literal["encoder", "decoder"]) -> dict[str, Any]:
+        """BART norms what enters the first block and has learnt its positions."""
+        learnt = {"positions": "learnt", "longest": self.max_position_embeddings, "embedding_norm": True}
+        return {
+            "kind": "transformer",
+            "size": self.d_model,
+            "layers": getattr(self, f"{side}_layers"),
+            "heads": getattr(self, f"{side}_attention_heads"),
+            "feedforward": getattr(self, f"{side}_ffn_dim"),
+            "order": "post",
+            "activation": ACTIVATIONS[self.activation_function],
+            "scale": self.scale_embedding,
+            "dropout": self.dropout,
+            **(learnt if self.learnt_positions else {}),
+        }
+
+
+class Generation(BaseModel):
+    """How `transformers` would search for an answer."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    num_beams: PositiveInt = 1
+    length_penalty: float = 1.0
+    max_length: PositiveInt | None = None
+    unused: dict[str, Any] = {}
+
+    def notes(self) -> list[str]:
+        """A sentence for each setting that is not kept."""
+        return [f"{key}: {value} is not kept; {NOT_KEPT[key][1]}" for key, value in self.unused.items()]
+
+
+def read_architecture(folder: Path) -> Architecture:
+    """From config.json, and the ids from generation_config.json where it has them, as `transformers` does."""
+    path = folder / "config.json"
+    if not folder.is_dir():
+        raise ModelFolderError(f"{folder}: no such folder; give one that `transformers` has saved")
+    content = read_json(path)
+    kind = content.get("model_type")
+    if kind not in USUAL:
+        relative = ", a relative of BART with other norms or positions" if kind in RELATIVES else ""
+        raise ModelFolderError(f"{path}: model_type {kind!r}{relative}; only {' and '.join(USUAL)} can be imported")
+    given = {key: value for key, value in content.items() if value is not None}
+    ids = {key: value for key, value in _generation(folder).items() if key in USUAL[kind] and value is not None}
+    return _valid(path, {**USUAL[kind], **given, **ids})
+
+
+def read_generation(folder: Path) -> Generation:
+    """generation_config.json; older folders have these keys in config.json."""
+    content = {**read_json(folder / "config.json"), **_generation(folder)}
+    given = {key: value for key, value in content.items() if value is not None}
+    unused = {key: given[key] for key, (usual, _) in NOT_KEPT.items() if given.get(key, usual) != usual}
+    try:
+        return Generation.model_validate({**given, "unused": unused})
+    except ValidationError as error:
+        raise _refused(folder / "generation_config.json", error) from error
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object."""
+    try:
+        content = json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise ModelFolderError(f"{path}: cannot be read ({error.strerror}); copy the whole folder") from error
+    except ValueError as error:
+        raise ModelFolderError(f"{path}: not JSON ({error}); copy it again") from error
+    if not isinstance(content, dict):
+        raise ModelFolderError(f"{path}: not a JSON object; copy it again")
+    return content
+
+
+def _generation(folder: Path) -> dict[str, Any]:
+    path = folder / "generation_config.json"
+    return read_json(path) if path.is_file() else {}
+
+
+def _valid(path: Path, content: dict[str, Any]) -> Architecture:
+    try:
+        return Architecture.model_validate(content)
+    except ValidationError as error:
+        raise _refused(path, error) from error
+
+
+def _refused(path: Path, error: ValidationError) -> ModelFolderError:
+    return ModelFolderError(
+        [
+            f"{path}: {'.'.join(map(str, one['loc']))}: {one['input']!r} cannot be imported ({one['msg']})"
+            for one in error.errors()
+        ]
+    )

@@ -1,0 +1,199 @@
+"""The options of a search, ensembles, the tree and the alternatives on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny_generators import tiny_folder
+
+from antiphon import api
+
+LINES = ["a b c", "d", "", "b b a", "c a d b"]
+STDIN = "".join(f"{line}\n" for line in LINES).encode()
+
+
+def answers(antiphon, *arguments: str) -> list[dict[str, Any]]:  # noqa: ANN001
+    ended = antiphon("generate", *arguments, "--json", stdin=STDIN)
+    assert ended.code == 0, ended.err
+    return [json.loads(line) for line in ended.lines]
+
+
+def test_options_together_say_what_the_library_says(antiphon, model: str) -> None:  # noqa: ANN001
+    found = answers(
+        antiphon, model, "--beam", "4", "--n-best", "2", "--min-length", "4", "--max-length", "7", "--no-repeat", "3",
+        "--forbid", "a a", "--forbid", "b c", "--require", "d d", "--patience", "2", "--coverage", "0.5",
+        "--length-penalty", "0.5",
+    )  # fmt: skip
+    expected = api.load(model).generate(
+        LINES, beam=4, n_best=2, min_length=4, max_length=7, no_repeat=3, forbid=["a a", "b c"], require=["d d"],
+        patience=2.0, coverage=0.5, length_penalty=0.5,
+    )  # fmt: skip
+    assert [answer["text"] for answer in found] == [answer.text for answer in expected]
+    for line, answer in zip(LINES, found, strict=True):
+        if line:
+            assert "d d" in answer["text"]
+            assert "a a" not in answer["text"]
+            assert 4 <= len(answer["tokens"]) <= 7
+        else:
+            assert answer["text"] == ""
+
+
+def test_ratios_diversity_and_unknown_words(antiphon, model: str) -> None:  # noqa: ANN001
+    found = answers(antiphon, model, "--min-ratio", "1.5", "--max-ratio", "2", "--replace-unknown")
+    for line, answer in zip(LINES, found, strict=True):
+        source = len(line.split()) + 1
+        assert not line or int(1.5 * source) <= len(answer["tokens"]) <= 2 * source
+    options = ("--beam", "4", "--n-best", "4", "--diversity", "30", "--groups", "4")
+    diverse = answers(antiphon, model, *options)
+    for answer in filter(lambda answer: answer["tokens"], diverse):
+        assert len({other["tokens"][0] for other in answer["alternatives"]}) == 4
+
+
+def test_samples_and_the_one_most_like_the_others(antiphon, model: str) -> None:  # noqa: ANN001
+    drawing = ("--sample", "--temperature", "1.5", "--seed", "3")
+    drawn = answers(antiphon, model, *drawing, "--n-best", "5")
+    chosen = answers(antiphon, model, *drawing, "--mbr", "chrf", "--samples", "5")
+    for one, other in zip(drawn, chosen, strict=True):
+        texts = [[alternative["text"] for alternative in answer["alternatives"]] for answer in (one, other)]
+        assert sorted(texts[0]) == sorted(texts[1])
+        assert not texts[1] or other["text"] == texts[1][0]
+    assert [answer["text"] for answer in drawn] != [answer["text"] for answer in chosen]
+    assert len(answers(antiphon, model, *drawing, "--mbr", "bleu")[0]["alternatives"]) == 16
+    lines = antiphon("generate", model, *drawing, "--mbr", "chrf", "--samples", "5", stdin=STDIN).lines
+    assert lines == [answer["text"] for answer in chosen]
+    listed = antiphon("generate", model, *drawing, "--mbr", "chrf", "--n-best", "2", stdin=b"a b\n").lines
+    assert len(listed) == 2
+
+
+@pytest.fixture
+def other(model: str, tmp_path: Path) -> str:
+    """The same run, nudged: it says other things."""
+    loaded = api.load(model)
+    weights = {name: value * 1.5 for name, value in loaded.model.state_dict().items()}
+    from antiphon.folder import save_model
+
+    save_model(tmp_path / "other", loaded.config, weights, loaded.source_tokenizer, loaded.target_tokenizer)
+    return str(tmp_path / "other")
+
+
+def test_runs_together(antiphon, model: str, other: str, tmp_path: Path) -> None:  # noqa: ANN001
+    """Twice the same run is that run; two runs say what the library's ensemble says."""
+    alone, twice = answers(antiphon, model), answers(antiphon, model, "--with", model)
+    assert [answer["text"] for answer in twice] == [answer["text"] for answer in alone]
+    scores = {}
+    for mean in ("arithmetic", "geometric"):
+        found = answers(antiphon, model, "--with", other, "--combine", mean)
+        expected = api.load([model, other], combine=mean).generate(LINES)  # type: ignore[arg-type]
+        assert [answer["text"] for answer in found] == [answer.text for answer in expected]
+        scores[mean] = [round(answer["score"], 4) for answer in found]
+    assert scores["arithmetic"] != scores["geometric"]
+    assert [round(one["score"], 4) for one in answers(antiphon, model, "--with", other)] == scores["arithmetic"]
+    refused = antiphon("generate", model, "--with", tiny_folder("bahdanau", tmp_path / "tiny"), stdin=STDIN)
+    assert (refused.code, refused.out) == (2, "")
+    assert "the 2. model has another source vocabulary than the first; an ensemble needs the same" in refused.err
+    assert "the 2. model has another target vocabulary than the first; an ensemble needs the same" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentences"),
+    [
+        (["--mbr", "chrf"], ["--mbr: only for sampling; add --sample, or leave it out"]),
+        (["--samples", "4"], ["--samples: how many --mbr chooses from; add --mbr, or give --n-best"]),
+        (["--combine", "geometric"], ["--combine: only for several runs; add --with RUN, or leave it out"]),
+        (
+            ["--weights", "--samples", "4", "--top-k", "2", "--combine", "arithmetic"],
+            [
+                "--weights: only JSON",
+                "--samples: how many",
+                "--top-k: only for sampling",
+                "--combine: only for several",
+            ],
+        ),
+        (["--groups", "2"], ["groups: only of a diverse beam; add diversity, or leave it out"]),
+        (["--diversity", "1"], ["groups: 2 groups cannot share a beam of 3 evenly; give a divisor"]),
+        (
+            ["--max-ratio", "nan", "--patience", "inf", "--coverage", "-1"],
+            [
+                "max_ratio: must be a finite number",
+                "patience: must be a finite number",
+                "coverage: must not be negative",
+            ],
+        ),
+        (["--require", "é", "--forbid", ""], ["require 'é': the model does not know 'é'", "forbid: an empty phrase"]),
+        (["--require", "a b", "--forbid", "b"], ["forbid: it takes out what require asks for"]),
+        (["--beam", "99"], ["beam: 99 is more than the 8 tokens that the model knows; give at most 8"]),
+        (["--min-length", "9"], ["min_length: 9 is more than max_length 8; change one of them"]),
+    ],
+    ids=str,
+)
+def test_contradictions_exit_with_2(antiphon, model: str, arguments: list[str], sentences: list[str]) -> None:  # noqa: ANN001
+    refused = antiphon("generate", model, *arguments, stdin=STDIN)
+    assert (refused.code, refused.out) == (2, "")
+    assert all(sentence in refused.err for sentence in sentences)
+    assert "Traceback" not in refused.err
+
+
+def test_the_tree_as_text(antiphon, model: str) -> None:  # noqa: ANN001
+    """`*` marks the way that won, and its tokens are the answer's."""
+    answer = json.loads(antiphon("generate", model, "--json", "--beam", "3", stdin=b"a b c\n").out)
+    ended = antiphon("explain", model, "a b c", "--tree", "--beam", "3", "--pruned", "2")
+    assert ended.code == 0
+    assert [line.split()[1] for line in ended.lines if line.startswith("*")] == answer["tokens"]
+    kept, dropped = ([line for line in ended.lines if line.startswith(mark)] for mark in (" ", "x"))
+    assert kept
+    assert dropped
+    without = antiphon("explain", model, "a b c", "--tree", "--beam", "3", "--pruned", "0").lines
+    assert without == [line for line in ended.lines if not line.startswith("x")]
+    winning = ended.lines[[line.startswith("*") for line in ended.lines].index(True)]
+    assert winning.endswith(f"{answer['log_probs'][0]:.2f}")
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_the_tree_as_a_picture(antiphon, model: str, tmp_path: Path, suffix: str) -> None:  # noqa: ANN001
+    path = tmp_path / f"tree.{suffix}"
+    ended = antiphon("explain", model, "a b c", "--tree", "--out", str(path))
+    assert (ended.code, ended.out, ended.err) == (0, "", f"antiphon: wrote {path}\n")
+    if suffix == "png":
+        assert path.read_bytes().startswith(b"\x89PNG")
+    else:
+        text, found = path.read_text(encoding="utf-8"), api.load(model).tree("a b c")
+        assert set(found.symbols) >= {"</s>"}
+        for symbol in {"<s>", *found.symbols}:
+            assert symbol.replace("<", "&lt;").replace(">", "&gt;") in text
+
+
+def test_what_else_could_stand_there(antiphon, model: str) -> None:  # noqa: ANN001
+    ended = antiphon("explain", model, "a b c", "--at", "2")
+    assert (ended.code, ended.err) == (0, "")
+    choices = api.load(model).alternatives("a b c", 1)
+    assert [line.split("\t") for line in ended.lines] == [
+        [f"{choice.probability:.4f}", choice.token, choice.text] for choice in choices
+    ]
+    assert len(choices) == 5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentences"),
+    [
+        (["a", "--tree", "--at", "1"], ["--tree and --at: one at a time; leave one out"]),
+        (["a", "--beam", "2"], ["--beam, --pruned: only for --tree; add it, or leave them out"]),
+        (
+            ["a", "--at", "1", "--out", "x.png", "--layer", "1"],
+            ["--at: it is a list, and goes to stdout; leave out --out", "--attention, --layer, --head: they show"],
+        ),
+        (["--tree"], ["TEXT: nothing to answer; give a text, or --positions"]),
+        (["--positions", "--out", "x.png", "--tree"], ["--positions: they are the same for every search"]),
+        (["a", "--tree", "--out", "x.gif"], ["x.gif"]),
+        (["a", "--at", "99"], ["but the answer has"]),
+        (["", "--tree"], ["empty source; there is nothing to search for"]),
+        (["a", "--tree", "--beam", "99"], ["beam: 99 is more than the 8 tokens that the model knows"]),
+    ],
+    ids=str,
+)
+def test_explain_refuses_with_2(antiphon, model: str, arguments: list[str], sentences: list[str]) -> None:  # noqa: ANN001
+    refused = antiphon("explain", model, *arguments)
+    assert (refused.code, refused.out) == (2, "")
+    assert all(sentence in refused.err for sentence in sentences)

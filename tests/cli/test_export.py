@@ -1,0 +1,71 @@
+"""antiphon export: a folder that the other commands take as they take a run."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+from tiny_generators import tiny_folder
+
+from antiphon.cli.export import Engine
+from antiphon.cli.output import program
+from antiphon.export.engines import TARGETS
+
+STDIN = b"a b c\nh\n\nd e f g\n"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return tiny_folder("transformer", tmp_path_factory.mktemp("runs") / "run")
+
+
+def test_the_engines_of_the_help_are_those_there_are() -> None:
+    assert [engine.value for engine in Engine] == list(TARGETS)
+
+
+@pytest.mark.parametrize("flags", [[], ["--int8"]])
+def test_export_and_then_the_other_commands(antiphon, run: str, flags: list[str], tmp_path: Path) -> None:  # noqa: ANN001
+    out = tmp_path / "an export"
+    ended = antiphon("export", run, "--to", "ctranslate2", "--out", str(out), *flags)
+    assert (ended.code, ended.out) == (0, "")
+    first, note, last = ended.err.split("\n")[:-1]
+    bits = ", with weights of 8 bits" if flags else ""
+    assert first == f"antiphon: writing {run} for ctranslate2{bits}"
+    assert "a run does the same with patience 1" in note
+    assert last.startswith(f"antiphon: wrote {out} (0.")
+    assert last.endswith(f"; next: {program()} generate {shlex.quote(str(out))} FILE")
+    answers = [antiphon("generate", folder, stdin=STDIN) for folder in (run, str(out))]
+    assert [answer.code for answer in answers] == [0, 0]
+    assert len(answers[1].lines) == 4
+    if not flags:
+        assert answers[1].out == answers[0].out
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("a b\tK L\nc\tM\n")
+    assert len(antiphon("score", str(out), str(pairs)).lines) == 2
+    report = antiphon("evaluate", str(out), str(pairs), "--json")
+    assert report.code == 0
+    assert json.loads(report.out)
+    drawn = antiphon("explain", str(out), "a b", "--out", str(tmp_path / "picture.png"))
+    assert drawn.code == 2
+    assert "use the run that the export was made from" in drawn.err
+
+
+def test_mistakes_are_sentences(antiphon, run: str, tmp_path: Path) -> None:  # noqa: ANN001
+    recurrent = tiny_folder("bahdanau", tmp_path / "gru")
+    there = tmp_path / "there"
+    there.mkdir()
+    for arguments, sentence in (
+        ([run, "--to", "tensorflow", "--out", "x"], "Invalid value for '--to'"),
+        ([run, "--to", "onnx"], "Missing option '--out'"),
+        ([str(tmp_path / "no"), "--to", "ctranslate2", "--out", str(tmp_path / "x")], "no such folder"),
+        ([run, "--to", "ctranslate2", "--out", str(there)], "is there already; choose another --out"),
+        ([run, "--to", "onnx", "--out", str(tmp_path / "x"), "--int8"], "int8: an export to onnx has weights of 32"),
+        ([recurrent, "--to", "ctranslate2", "--out", str(tmp_path / "x")], "export it with --to onnx"),
+    ):
+        ended = antiphon("export", *arguments)
+        assert (ended.code, ended.out) == (2, "")
+        assert sentence in ended.err
+        assert "Traceback" not in ended.err
+        assert not (tmp_path / "x").exists()

@@ -1,0 +1,348 @@
+"""An export to CTranslate2 says what the model says, with the same scores."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tiny_generators import tiny_folder
+from torch.nn.functional import cross_entropy
+
+from antiphon.build import build_model
+from antiphon.config.schema import Config
+from antiphon.decoding.generator import Generator
+from antiphon.decoding.options import SearchOptions
+from antiphon.errors import ModelFolderError, UserError
+from antiphon.export.ctranslate2_spec import positions_of
+from antiphon.export.engines import export_model, load_any
+from antiphon.folder import load_model, save_model
+from antiphon.model import SequenceModel
+from antiphon.sequence import Sequence
+from antiphon.sources.batches import source_batch
+from antiphon.sources.tokens import WordTokenizer
+from antiphon.sources.vocabulary import EOS, PAD, SOS, UNK
+
+WORDS = WordTokenizer([f"w{number}" for number in range(12)])
+DRAWN = random.Random(8)
+TEXTS = [" ".join(f"w{DRAWN.randrange(12)}" for _ in range(DRAWN.randint(1, 9))) for _ in range(200)]
+BLOCKS: dict[str, Any] = {"kind": "transformer", "heads": 2, "feedforward": 24, "dropout": 0.0}
+LEARNT = {"positions": "learnt", "longest": 40}
+# Every way of each option, and parts of unlike size where nothing is tied.
+MODELS: dict[str, dict[str, Any]] = {
+    "pre": {
+        "encoder": {**BLOCKS, "size": 16, "layers": 2, "order": "pre"},
+        "decoder": {**BLOCKS, "size": 12, "layers": 1, "order": "pre", "heads": 3},
+    },
+    "post": {
+        "encoder": {**BLOCKS, "size": 16, "layers": 1, "order": "post", "activation": "gelu", **LEARNT},
+        "decoder": {**BLOCKS, "size": 16, "layers": 2, "order": "post", "activation": "gelu", **LEARNT},
+        "tie": "output",
+    },
+    "mixed": {
+        "encoder": {**BLOCKS, "size": 16, "layers": 1, "order": "pre", "activation": "gelu"},
+        "decoder": {**BLOCKS, "size": 16, "layers": 1, "order": "post", **LEARNT},
+        "tie": "tables",
+    },
+    "tied": {
+        "encoder": {**BLOCKS, "size": 16, "layers": 1, "order": "post", **LEARNT},
+        "decoder": {**BLOCKS, "size": 16, "layers": 2, "order": "pre", "activation": "gelu"},
+        "tie": "all",
+    },
+}
+
+
+@dataclass(frozen=True)
+class Both:
+    """A model here and there."""
+
+    run: Generator
+    export: Generator
+    folder: Path
+
+
+def config_of(model: dict[str, Any]) -> Config:
+    side = {"tokens": "words", "max_length": 30}
+    return Config.model_validate(
+        {
+            "data": {
+                "train": "pairs.tsv",
+                "source": side,
+                "target": {**side, "column": 1},
+                "shared_vocabulary": model.get("tie") in ("tables", "all"),
+            },
+            "model": model,
+            "decoding": {"beam": 1, "max_length": 14, "batch_size": 16},
+        }
+    )
+
+
+@cache
+def taught(name: str, updates: int = 80) -> SequenceModel:
+    """A model that has begun to learn to copy, so that its answers are as long and as unlike as their sources."""
+    torch.manual_seed(4)
+    model = build_model(config_of(MODELS[name]).model, source_tokens=WORDS.size, target_tokens=WORDS.size)
+    rows = [WORDS.encode(text) for text in TEXTS]
+    for update in range(updates):
+        batch = rows[update % 5 :: 5]
+        inputs = Sequence.of_ids([[SOS, *row] for row in batch], PAD).values
+        outputs = Sequence.of_ids([[*row, EOS] for row in batch], PAD).values
+        loss = cross_entropy(model(source_batch(batch), inputs).logits.flatten(0, 1), outputs.flatten(), ignore_index=0)
+        model.zero_grad()
+        loss.backward()
+        with torch.no_grad():
+            for parameter in model.parameters():
+                if parameter.grad is not None:
+                    parameter -= 0.02 * (1 - update / updates) * parameter.grad.sign()
+    return model
+
+
+def saved(name: str, folder: Path, *, unknown: float) -> Path:
+    """A model as a folder, in which <unk> and the like are as rare as after long training, or likely."""
+    weights = {key: tensor.clone() for key, tensor in taught(name).state_dict().items()}
+    weights["decoder.output.bias"][[PAD, SOS, UNK]] += unknown
+    save_model(folder, config_of(MODELS[name]), weights, WORDS, WORDS)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Both]:
+    """Models by name, each made once; int8 or not."""
+    made: dict[tuple[str, bool, float], Both] = {}
+
+    def make(name: str, *, int8: bool = False, unknown: float = -8.0) -> Both:
+        if (name, int8, unknown) not in made:
+            folder = tmp_path_factory.mktemp(name)
+            run = saved(name, folder / "run", unknown=unknown)
+            out = export_model(run, "ctranslate2", folder / "export", int8=int8)
+            made[name, int8, unknown] = Both(Generator(load_model(run)), Generator(load_any(out)), out)
+        return made[name, int8, unknown]
+
+    return make
+
+
+@pytest.mark.parametrize("unknown", [-8.0, 6.0])
+@pytest.mark.parametrize("name", MODELS)
+def test_greedy_answers_are_the_same(both: Callable[..., Both], name: str, unknown: float) -> None:
+    """Also where <unk> would be likely: it is never said, and still counts in what the others are worth."""
+    pair = both(name, unknown=unknown)
+    here, there = (one.generate(TEXTS, weights=False) for one in (pair.run, pair.export))
+    assert [answer.text for answer in there] == [answer.text for answer in here]
+    assert len({answer.text for answer in here}) > 15
+    assert len({len(answer.tokens) for answer in here}) > 3
+    for mine, other in zip(here, there, strict=True):
+        assert other.tokens == mine.tokens
+        assert other.flags == mine.flags
+        assert other.score == pytest.approx(mine.score, abs=1e-3)
+        assert other.log_probs == pytest.approx(mine.log_probs, abs=1e-3)
+
+
+@pytest.mark.parametrize("penalty", [0.0, 1.0])
+@pytest.mark.parametrize("name", MODELS)
+def test_a_beam_that_stays_full_finds_the_same(both: Callable[..., Both], name: str, penalty: float) -> None:
+    pair = both(name)
+    here = pair.run.generate(TEXTS, beam=4, n_best=3, patience=1.0, length_penalty=penalty, weights=False)
+    there = pair.export.generate(TEXTS, beam=4, n_best=3, length_penalty=penalty, weights=False)
+    same = [mine.tokens == other.tokens for mine, other in zip(here, there, strict=True)]
+    assert sum(same) >= 0.99 * len(TEXTS)
+    ranked = [
+        [one.tokens for one in mine.alternatives] == [one.tokens for one in other.alternatives]
+        for mine, other in zip(here, there, strict=True)
+    ]
+    assert sum(ranked) >= 0.95 * len(TEXTS)
+    for mine, other, equal in zip(here, there, same, strict=True):
+        assert len(other.alternatives) == 3
+        if equal:
+            assert other.score == pytest.approx(mine.score, abs=1e-3)
+            assert other.log_probs == pytest.approx(mine.log_probs, abs=1e-3)
+
+
+def test_patience_goes_on_searching(both: Callable[..., Both]) -> None:
+    pair = both("pre")
+    here, there = (
+        one.generate(TEXTS, beam=3, patience=1.5, length_penalty=1.0, weights=False) for one in (pair.run, pair.export)
+    )
+    same = [mine.tokens == other.tokens for mine, other in zip(here, there, strict=True)]
+    assert sum(same) >= 0.99 * len(TEXTS)
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_a_prefix_is_said_and_counts(both: Callable[..., Both], beam: int) -> None:
+    """CTranslate2 would leave it out of the score. Its beam says </s> right after it only if nothing is better."""
+    pair = both("mixed")
+    prefixes = [f"w{number % 7} w3" if number % 3 else "" for number in range(len(TEXTS))]
+    patience = {"patience": 1.0} if beam > 1 else {}
+    here = pair.run.generate(TEXTS, beam=beam, prefix=prefixes, weights=False, **patience)
+    there = pair.export.generate(TEXTS, beam=beam, prefix=prefixes, weights=False, **patience)
+    assert all(answer.text.startswith(prefix) for answer, prefix in zip(there, prefixes, strict=True))
+    same = [mine.tokens == other.tokens for mine, other in zip(here, there, strict=True)]
+    assert sum(same) >= (1.0 if beam == 1 else 0.9) * len(TEXTS)
+    for mine, other, equal in zip(here, there, same, strict=True):
+        if equal:
+            assert other.score == pytest.approx(mine.score, abs=1e-3)
+
+
+def test_the_company_and_the_order_make_no_difference(both: Callable[..., Both]) -> None:
+    pair = both("post")
+    for beam in (1, 4):
+        expected = dict(zip(TEXTS, pair.export.generate(TEXTS, beam=beam, batch_size=64, weights=False), strict=True))
+        shuffled = random.Random(3).sample(TEXTS, 40)
+        for text, answer in zip(shuffled, pair.export.generate(shuffled, beam=beam, batch_size=3), strict=True):
+            assert answer.tokens == expected[text].tokens
+            assert answer.score == pytest.approx(expected[text].score, abs=1e-4)
+
+
+def test_max_length_cuts_at_the_same_place(both: Callable[..., Both]) -> None:
+    """</s> counts; an answer that is cut says so."""
+    pair = both("pre")
+    here, there = (one.generate(TEXTS, max_length=3, weights=False) for one in (pair.run, pair.export))
+    assert [answer.tokens for answer in there] == [answer.tokens for answer in here]
+    assert [answer.flags for answer in there] == [answer.flags for answer in here]
+    assert any("maximum length" in flag for answer in there for flag in answer.flags)
+    assert any(answer.tokens[-1] == "</s>" for answer in there)
+    whole = pair.export.generate("w1 w2", prefix="w1 w2 w3 w4", max_length=2)
+    assert whole.tokens == ["w1", "w2"]
+
+
+@pytest.mark.parametrize("name", ["pre", "post"])
+def test_given_targets_have_the_same_log_probs(both: Callable[..., Both], name: str) -> None:
+    """Also empty ones, and sources of nothing; the size of a batch makes no difference."""
+    pair = both(name)
+    pairs = [*zip(TEXTS[:40], TEXTS[40:80], strict=True), ("w1", ""), ("", "w2"), ("w3 what", "w4 what")]
+    here, there = pair.run.score(pairs), pair.export.score(pairs, batch_size=7)
+    for mine, other in zip(here, there, strict=True):
+        assert other.tokens == mine.tokens
+        assert other.log_prob == pytest.approx(mine.log_prob, abs=1e-3)
+        assert other.log_probs == pytest.approx(mine.log_probs, abs=1e-3)
+
+
+def test_int8_is_smaller_and_says_nearly_the_same(both: Callable[..., Both]) -> None:
+    whole, small = both("post"), both("post", int8=True)
+    sizes = [(one.folder / "model.bin").stat().st_size for one in (whole, small)]
+    assert sizes[1] < 0.8 * sizes[0]  # biases and positions, the most of so small a model, stay as they are
+    here, there = (one.generate(TEXTS, weights=False) for one in (whole.run, small.export))
+    same = [mine.text == other.text for mine, other in zip(here, there, strict=True)]
+    assert sum(same) >= 0.95 * len(TEXTS)  # with weights up to 127, processors without VNNI get half of them wrong
+
+
+def test_without_log_probs_nothing_is_read_twice(both: Callable[..., Both]) -> None:
+    """The answers are the same; the scores of a beam are then CTranslate2's own."""
+    pair = both("pre")
+    questions = [pair.export.wording.question(text) for text in TEXTS]
+    told = [[] for _ in questions]
+    for beam in (1, 4):
+        options = SearchOptions(beam=beam, n_best=1, max_length=14, length_penalty=1.0, batch_size=16)
+        numbers = [(row,) for row in range(len(questions))]
+        full = pair.export.engine.write(questions, told, options, numbers)
+        bare = pair.export.engine.write(questions, told, replace(options, log_probs=False), numbers)
+        for [one, *_], [other, *_] in zip(full, bare, strict=True):
+            assert other.tokens == one.tokens
+            assert other.log_probs == ()
+            assert other.score == pytest.approx(one.score, abs=1e-3)
+
+
+def test_other_ways_for_a_word(both: Callable[..., Both]) -> None:
+    pair = both("mixed")
+    here, there = (one.alternatives(TEXTS[0], 0, count=3) for one in (pair.run, pair.export))
+    assert [choice.token for choice in there] == [choice.token for choice in here]
+    assert [choice.probability for choice in there] == pytest.approx([choice.probability for choice in here], abs=1e-4)
+
+
+def test_what_it_cannot_do_is_said_at_once(both: Callable[..., Both]) -> None:
+    export = both("pre").export
+    with pytest.raises(UserError) as caught:
+        export.generate(TEXTS[0], sample=True, min_length=2, max_length=600)
+    sample, least, longest = caught.value.problems
+    assert sample.startswith("sample: CTranslate2 draws random numbers for a batch")
+    assert least.startswith("min_length: CTranslate2 takes a token out before its softmax")
+    assert longest.startswith("max_length: 600, but the export has 512 positions; give at most that")
+    for wish in ({"coverage": 0.2}, {"diversity": 0.5}, {"require": ["w1"]}, {"replace_unknown": True}):
+        with pytest.raises(UserError, match=f"^{next(iter(wish))}: CTranslate2 does not have it; leave it out, or use"):
+            export.generate(TEXTS[0], beam=4, **wish)
+    with pytest.raises(UserError, match="n_best: the search stops when 2 answers have ended"):
+        export.generate(TEXTS[0], beam=4, patience=0.5, n_best=3)
+    with pytest.raises(UserError, match="attention: CTranslate2 does not hand out every layer and head; use the run"):
+        export.generate(TEXTS[0], looks=True)
+    with pytest.raises(UserError, match="CTranslate2 does not show the steps of its search; use the run"):
+        export.tree(TEXTS[0])
+    assert export.generate(TEXTS[0]).weights is None
+
+
+def test_a_target_longer_than_the_positions_is_refused(both: Callable[..., Both]) -> None:
+    long = " ".join(["w1"] * 512)
+    with pytest.raises(UserError, match="target 2: 513 tokens with </s>, but the export has 512 positions"):
+        both("pre").export.score([("w1", "w2"), ("w1", long)])
+    [scored] = both("pre").export.score([("w1", " ".join(["w1"] * 511))])
+    assert len(scored.log_probs) == 512
+
+
+def test_how_many_positions_there_are() -> None:
+    config = config_of(MODELS["mixed"])
+    assert positions_of(config) == {"encoder": 31, "decoder": 40}  # learnt: its own end
+    config = config_of(MODELS["pre"])
+    long = config.model_copy(update={"decoding": config.decoding.model_copy(update={"max_length": 900})})
+    assert positions_of(long) == {"encoder": 31, "decoder": 900}
+
+
+def test_models_that_cannot_be_expressed_are_refused_with_the_reason(tmp_path: Path) -> None:
+    reasons = {
+        "bahdanau": ["model.encoder.kind: CTranslate2 has Transformers only, not gru", "model.decoder.kind: "],
+        "mixed": ["model.decoder.kind: CTranslate2 has Transformers only, not luong; export it with --to onnx"],
+        "transformer-lm": ["model.kind: CTranslate2 is given an encoder and a decoder, not a language-model"],
+        "transformer-concatenated": ["model.kind: CTranslate2 is given an encoder and a decoder, not a concatenated"],
+    }
+    for kind, expected in reasons.items():
+        with pytest.raises(UserError) as caught:
+            export_model(tiny_folder(kind, tmp_path / kind), "ctranslate2", tmp_path / "out")
+        assert len(caught.value.problems) == len(expected)
+        for problem, reason in zip(caught.value.problems, expected, strict=True):
+            assert problem.startswith(reason)
+            assert problem.endswith("; export it with --to onnx")
+        assert not (tmp_path / "out").exists()
+
+
+def test_norms_and_ngrams_that_it_lacks_are_refused(tmp_path: Path) -> None:
+    parts = {"encoder": {**BLOCKS, "size": 16, "ngrams": [3]}, "decoder": {**BLOCKS, "size": 16, "norm": "batch"}}
+    config = config_of(parts)
+    model = build_model(config.model, source_tokens=WORDS.size, target_tokens=WORDS.size)
+    save_model(tmp_path / "run", config, model.state_dict(), WORDS, WORDS)
+    with pytest.raises(UserError) as caught:
+        export_model(tmp_path / "run", "ctranslate2", tmp_path / "out")
+    norm, ngrams = caught.value.problems
+    assert norm.startswith("model.decoder.norm: CTranslate2 has layer norms only, not batch norms")
+    assert ngrams.startswith("model.encoder.ngrams: CTranslate2 has no vectors of n-grams")
+
+
+def test_a_damaged_folder_is_said(tmp_path: Path) -> None:
+    out = export_model(saved("pre", tmp_path / "run", unknown=-8.0), "ctranslate2", tmp_path / "out")
+    with pytest.raises(UserError, match="is there already"):
+        export_model(tmp_path / "run", "ctranslate2", out)
+    weights = (out / "model.bin").read_bytes()
+    (out / "model.bin").write_bytes(weights[:-9])
+    (out / "config.json").unlink()
+    with pytest.raises(ModelFolderError) as caught:
+        load_any(out)
+    missing, damaged = caught.value.problems
+    assert missing == f"{out}/config.json: missing; export the model again"
+    assert damaged.startswith(f"{out}/model.bin: damaged")
+
+
+def test_a_folder_that_ctranslate2_cannot_read_is_said(tmp_path: Path) -> None:
+    """Whole by its checksums, but of no use: as if a newer version had written it."""
+    out = export_model(saved("pre", tmp_path / "run", unknown=-8.0), "ctranslate2", tmp_path / "out")
+    manifest = json.loads((out / "export.json").read_bytes())
+    (out / "model.bin").unlink()
+    del manifest["files"]["model.bin"]
+    (out / "export.json").write_text(json.dumps(manifest))
+    with pytest.raises(ModelFolderError, match=r"CTranslate2 cannot read it \(.*model.bin.*\); update ctranslate2"):
+        load_any(out)
+    del manifest["facts"]["positions"]
+    (out / "export.json").write_text(json.dumps(manifest))
+    with pytest.raises(ModelFolderError, match="lacks the number of positions; export the model again"):
+        load_any(out)

@@ -1,0 +1,112 @@
+"""The few tokens that a source can give: how they are learnt, and that nothing else is computed or said."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tiny_generators import tiny_folder, tiny_generator
+from tiny_models import fill
+
+import antiphon
+from antiphon.build import build_model
+from antiphon.decoding.generator import Generator
+from antiphon.errors import ModelFolderError, UserError
+from antiphon.folder import LoadedModel
+from antiphon.sources.shortlist import SHORTLIST, Shortlist, load_shortlist
+from antiphon.sources.vocabulary import EOS
+from antiphon.training.shortlist import learn_shortlist
+
+Pair = tuple[list[int], list[int]]
+
+
+def listed(found: Shortlist, token: int) -> set[int]:
+    return set(found.tokens[found.offsets[token] : found.offsets[token + 1]].tolist())
+
+
+def loop_model_1(pairs: list[Pair], rounds: int) -> dict[tuple[int, int], float]:
+    """IBM model 1 as it is written down, over sets of tokens."""
+    p = {(s, t): 1.0 for source, target in pairs for s in source for t in target}
+    for _ in range(rounds):
+        counts = dict.fromkeys(p, 0.0)
+        for source, target in pairs:
+            for t in set(target):
+                whole = sum(p[s, t] for s in set(source))
+                for s in set(source):
+                    counts[s, t] += p[s, t] / whole
+        sums = {s: sum(count for (other, _), count in counts.items() if other == s) for s, _ in counts}
+        p = {(s, t): count / sums[s] for (s, t), count in counts.items()}
+    return p
+
+
+def test_it_is_model_1() -> None:
+    draw = random.Random(3)
+    pairs = [(draw.choices(range(4, 12), k=draw.randint(1, 6)), draw.choices(range(4, 15), k=5)) for _ in range(40)]
+    expected = loop_model_1(pairs, rounds=4)
+    found = learn_shortlist(pairs, (12, 15), per_token=3, always=2)
+    for s in range(4, 12):
+        likely = sorted((t for other, t in expected if other == s), key=lambda t: -expected[s, t])
+        assert {round(expected[s, t], 9) for t in listed(found, s)} == {round(expected[s, t], 9) for t in likely[:3]}
+
+
+def test_a_word_gives_its_translation_and_not_its_company() -> None:
+    """Word w is always translated by w + 10, whatever stands beside it."""
+    draw = random.Random(5)
+    sources = [draw.sample(range(4, 10), k=3) for _ in range(200)]
+    found = learn_shortlist([(words, [w + 10 for w in words]) for words in sources], (10, 20), per_token=1, always=1)
+    assert [listed(found, w) for w in range(4, 10)] == [{w + 10} for w in range(4, 10)]
+
+
+def test_what_is_frequent_is_always_there_and_the_end() -> None:
+    found = learn_shortlist([([4], [5, 5, 6]), ([4], [5, 7])], (5, 8), per_token=1, always=1)
+    assert found.always.tolist() == [EOS, 5]
+    assert found.of([]).tolist() == [EOS, 5]
+
+
+@pytest.mark.parametrize("kind", ["bahdanau", "transformer", "mixed", "static"])
+def test_as_if_every_other_token_were_forbidden_before_the_softmax(kind: str) -> None:
+    """In any company: the list of a sentence is its own."""
+    full = tiny_generator(kind)
+    few = Shortlist(np.array([0, 0, 0, 0, 0, *[1] * 8]), np.array([4]), np.array([EOS, 5, 7]))
+    parts = (full.config, full.model, full.source_tokenizer, full.target_tokenizer)
+    generator = Generator(LoadedModel(*parts, few))
+    texts = ["a b c", "b", "c d e f", "h a"]
+    together = generator.generate(texts, shortlist=True, beam=3, n_best=3, weights=False)
+    for text, answer in zip(texts, together, strict=True):
+        assert generator.generate(text, shortlist=True, beam=3, n_best=3, weights=False).text == answer.text
+        allowed = {2, 5, 7, 4} if "a" in text else {2, 5, 7}
+        cut = build_model(full.config.model, source_tokens=full.source_tokenizer.size, target_tokens=9).eval()
+        fill(cut, scale=1.1)
+        with torch.no_grad():
+            cut.decoder.output.bias[[token for token in range(9) if token not in allowed]] = -1e9
+        expected = Generator(LoadedModel(full.config, cut, *parts[2:])).generate(text, beam=3, n_best=3, weights=False)
+        pairs = zip(answer.alternatives, expected.alternatives, strict=True)
+        for one, other in pairs:
+            assert one.text == other.text
+            assert one.score == pytest.approx(other.score, abs=1e-5)
+
+
+def test_a_prefix_and_a_required_phrase_are_on_the_list() -> None:
+    full = tiny_generator("bahdanau")
+    few = Shortlist(np.zeros(13, dtype=np.int64), np.zeros(0, dtype=np.int64), np.array([EOS, 5]))
+    parts = (full.config, full.model, full.source_tokenizer, full.target_tokenizer)
+    generator = Generator(LoadedModel(*parts, few))
+    assert generator.generate("a b", shortlist=True, prefix="O").text.startswith("O")
+    assert "N M" in generator.generate("a b", shortlist=True, beam=4, require=["N M"]).text
+
+
+def test_it_is_kept_in_the_folder(tmp_path: Path) -> None:
+    folder = Path(tiny_folder("bahdanau", tmp_path / "model"))
+    with pytest.raises(UserError, match="shortlist: the model has none; `antiphon shortlist RUN` learns one"):
+        antiphon.load(folder).generate("a", shortlist=True)
+    few = Shortlist(np.zeros(13, dtype=np.int64), np.zeros(0, dtype=np.int64), np.array([EOS, 5]))
+    few.save(folder)
+    assert set(antiphon.load(folder).generate("a b", shortlist=True).tokens) <= {"L", "</s>"}
+    with pytest.raises(ModelFolderError, match="made for another vocabulary; make it again"):
+        load_shortlist(folder, source_tokens=5, target_tokens=9)
+    (folder / SHORTLIST).write_bytes(b"no")
+    with pytest.raises(ModelFolderError, match=r"cannot be read .*; make it again: antiphon shortlist"):
+        antiphon.load(folder)

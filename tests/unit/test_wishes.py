@@ -1,0 +1,288 @@
+"""The options of a search, by name: what each does, in any company, and what is refused."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from tiny_generators import tiny_generator
+from wishing_models import TEXTS, Leaning, wishing
+
+from antiphon.decoding.generation import Generation
+from antiphon.decoding.generator import Generator
+from antiphon.decoding.options import MOST
+from antiphon.errors import UserError
+
+EACH: dict[str, dict[str, Any]] = {
+    "min_length": {"min_length": 6},
+    "max_ratio": {"max_ratio": 0.5},
+    "min_ratio": {"min_ratio": 2.0},
+    "patience": {"patience": 3.0},
+    "diversity": {"diversity": 2.0},
+    "groups": {"diversity": 2.0, "groups": 4},
+    "no_repeat": {"no_repeat": 2},
+    "forbid": {"forbid": ["L", "M M"]},
+    "require": {"require": ["N O", "K"]},
+    "coverage": {"coverage": 3.0},
+    "length_penalty": {"length_penalty": 0.0},
+    "max_length": {"max_length": 3},
+    "beam": {"beam": 1, "n_best": 1},
+    "sample": {"sample": True, "n_best": 3},
+    "temperature": {"sample": True, "n_best": 3, "temperature": 2.0},
+    "top_k": {"sample": True, "n_best": 3, "top_k": 2},
+    "top_p": {"sample": True, "n_best": 3, "top_p": 0.4},
+    "seed": {"sample": True, "n_best": 3, "seed": 2},
+    "mbr": {"sample": True, "n_best": 6, "mbr": "chrf"},
+    "several": {"min_length": 4, "no_repeat": 1, "forbid": ["O"], "require": ["N"], "patience": 2.0, "coverage": 0.5},
+}
+
+
+@pytest.fixture(scope="module")
+def generator() -> Generator:
+    return wishing()
+
+
+@pytest.fixture(scope="module")
+def plain(generator: Generator) -> list[Generation]:
+    return generator.generate(TEXTS, n_best=4)
+
+
+def said(answers: list[Generation]) -> list[list[str]]:
+    return [[other.text for other in answer.alternatives] for answer in answers]
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_each_changes_the_answers_alike_in_any_company(
+    generator: Generator, plain: list[Generation], name: str
+) -> None:
+    """Batches of 5, of 1 and of 7; what is drawn belongs to the number of a text, so the order matters there."""
+    wishes = {"n_best": 4, **EACH[name]}
+    found = said(generator.generate(TEXTS, **wishes, batch_size=5, weights=False))
+    assert found != said(plain)
+    assert said(generator.generate(TEXTS, **wishes, batch_size=1, weights=False)) == found
+    if "sample" not in wishes:
+        order = random.Random(len(name)).sample(range(len(TEXTS)), len(TEXTS))
+        shuffled = said(generator.generate([TEXTS[row] for row in order], **wishes, batch_size=7, weights=False))
+        assert shuffled == [found[row] for row in order]
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_empty_lines_stay_where_they_are(generator: Generator, name: str) -> None:
+    answers = generator.generate(["", "a b", " ", "c"], **EACH[name])
+    assert [bool(answer.tokens) for answer in answers] == [False, True, False, True]
+    assert answers[0].flags == answers[2].flags == ["empty source"]
+    assert said(answers)[1] == said(generator.generate(["x", "a b"], **EACH[name]))[1]
+
+
+def test_lengths_are_kept(generator: Generator) -> None:
+    for text, short, long, doubled in zip(
+        TEXTS,
+        generator.generate(TEXTS, max_ratio=0.5, n_best=4),
+        generator.generate(TEXTS, min_length=6, n_best=4),
+        generator.generate(TEXTS, min_ratio=1.2, n_best=4),
+        strict=True,
+    ):
+        source = len(text.split()) + 1
+        assert all(len(other.tokens) <= max(1, source // 2) for other in short.alternatives)
+        assert all(len(other.tokens) >= 6 for other in long.alternatives)
+        assert all(len(other.tokens) >= int(1.2 * source) for other in doubled.alternatives)
+
+
+def test_a_shortest_length_gives_way_to_a_longest(generator: Generator) -> None:
+    for answer in generator.generate(TEXTS, min_length=6, max_ratio=0.5):
+        assert len(answer.tokens) <= 4
+
+
+def test_phrases_are_said_or_not(generator: Generator) -> None:
+    for answer in generator.generate(TEXTS, n_best=4, forbid=["L", "M M"]):
+        assert not any("L" in other.text or "M M" in other.text for other in answer.alternatives)
+    for answer in generator.generate(TEXTS, n_best=4, require=["N O", "K"]):
+        assert all("N O" in other.text and "K" in other.text for other in answer.alternatives)
+        assert not any(flag.startswith("required") for flag in answer.flags)
+
+
+def test_a_phrase_that_does_not_fit_is_flagged(generator: Generator) -> None:
+    answer = generator.generate("a b", require=["N O K"], max_ratio=1.0)
+    assert answer.tokens == ["N", "O", "K"]
+    cut = generator.generate("a", require=["N O K"], max_ratio=1.0)
+    assert (cut.tokens, cut.flags[1]) == (["N", "O"], "required: not said: 'N O K'")
+
+
+def test_nothing_twice(generator: Generator) -> None:
+    for answer in generator.generate(TEXTS, n_best=4, no_repeat=1):
+        assert all(len(set(other.tokens)) == len(other.tokens) for other in answer.alternatives)
+
+
+def test_patience_finds_what_scores_higher(generator: Generator, plain: list[Generation]) -> None:
+    patient = [answer.score for answer in generator.generate(TEXTS, patience=3.0)]
+    pairs = list(zip(patient, (answer.score for answer in plain), strict=True))
+    assert sum(one > other + 1e-5 for one, other in pairs) > sum(one < other - 1e-5 for one, other in pairs)
+
+
+def test_groups_begin_in_more_ways(generator: Generator) -> None:
+    """Groups of one hypothesis each, whose tokens cost more than any is worth: no two begin alike."""
+    for answer in generator.generate(TEXTS, n_best=4, diversity=30.0, groups=4):
+        beginnings = [other.tokens[0] for other in answer.alternatives]
+        assert len(set(beginnings)) == len(beginnings) == 4
+    two, four = (generator.generate(TEXTS, n_best=4, diversity=30.0, groups=groups) for groups in (2, 4))
+    assert said(two) != said(four)
+
+
+def test_coverage_orders_the_same_answers_anew(generator: Generator, plain: list[Generation]) -> None:
+    for one, other in zip(generator.generate(TEXTS, n_best=4, coverage=3.0), plain, strict=True):
+        assert {(a.text, a.tokens[-1]) for a in one.alternatives} == {
+            (a.text, a.tokens[-1]) for a in other.alternatives
+        }
+        assert {a.score for a in one.alternatives} == {a.score for a in other.alternatives}
+
+
+def test_unknown_words_become_what_was_attended_to() -> None:
+    """A model that likes to say <unk>; two words of the source are unknown, and written as they are there."""
+    made = wishing(Leaning(unknown=6.0, end=-3.0))
+    for text in ("a b", "c Zürich d", "x.y", "f e d c b a"):
+        assert "<unk>" not in made.generate(text).tokens
+        answer = made.generate(text, replace_unknown=True, n_best=2)
+        assert answer.weights is not None
+        expected = [
+            text.split()[row[:-1].argmax()] if token == "<unk>" else token
+            for token, row in zip(answer.tokens, answer.weights, strict=True)
+            if token != "</s>"
+        ]
+        assert "<unk>" in answer.tokens
+        assert answer.text.split() == expected
+        assert "<unk>" not in answer.alternatives[1].text
+    assert "x.y" in made.generate("x.y", replace_unknown=True).text
+
+
+def test_samples_are_ordered_by_likeness(generator: Generator) -> None:
+    drawn = generator.generate(TEXTS, sample=True, n_best=6)
+    for utility in ("chrf", "bleu"):
+        chosen = generator.generate(TEXTS, sample=True, n_best=6, mbr=utility)
+        assert [sorted(texts) for texts in said(chosen)] == [sorted(texts) for texts in said(drawn)]
+        assert said(chosen) != said(drawn)
+        assert [answer.text for answer in chosen] == [texts[0] for texts in said(chosen)]
+
+
+def problems(generator: Generator, **wishes: Any) -> list[str]:  # noqa: ANN401 (also what is no option)
+    with pytest.raises(UserError) as error:
+        generator.generate("a b", **wishes)
+    return error.value.problems
+
+
+TOO_MANY = f"is more than {MOST:,} tokens at once; make one of them smaller"
+REFUSED: list[tuple[dict[str, Any], list[str]]] = [
+    ({"min_length": 0}, ["min_length: must be at least 1, not 0"]),
+    ({"no_repeat": 0}, ["no_repeat: must be at least 1, not 0"]),
+    ({"max_ratio": 0.0}, ["max_ratio: must be above 0, not 0"]),
+    ({"min_ratio": -1.0}, ["min_ratio: must be above 0, not -1"]),
+    ({"patience": 0.0}, ["patience: must be above 0, not 0"]),
+    ({"diversity": 0.0}, ["diversity: must be above 0, not 0"]),
+    ({"coverage": -1.0}, ["coverage: must not be negative, not -1"]),
+    *[
+        ({name: value}, [f"{name}: must be a finite number, not {value:g}"])
+        for name in ("max_ratio", "min_ratio", "patience", "diversity", "coverage", "length_penalty")
+        for value in (float("nan"), float("inf"))
+    ],
+    ({"min_length": 11}, ["min_length: 11 is more than max_length 10; change one of them"]),
+    (
+        {"min_ratio": 2.0, "max_ratio": 1.5},
+        ["min_ratio: 2 is more than max_ratio 1.5; change one of them"],
+    ),
+    *[
+        ({name: 1.0, "beam": 1}, [f"{name}: only for a beam of 2 and more; leave it out"])
+        for name in ("patience", "coverage")
+    ],
+    ({"patience": 1.0, "sample": True}, ["patience: only for a beam of 2 and more; leave it out"]),
+    ({"diversity": 1.0, "groups": 3}, ["groups: 3 groups cannot share a beam of 4 evenly; give a divisor"]),
+    ({"diversity": 1.0, "groups": 1}, ["groups: 1 groups cannot share a beam of 4 evenly; give a divisor"]),
+    ({"groups": 2}, ["groups: only of a diverse beam; add diversity, or leave it out"]),
+    ({"beam": 10}, ["beam: 10 is more than the 9 tokens that the model knows; give at most 9"]),
+    ({"mbr": "chrf"}, ["mbr: it chooses among samples; add sample, and n_best for how many are drawn"]),
+    ({"mbr": "chrf", "sample": True}, ["mbr: of one sample there is nothing to choose; give n_best of 2 and more"]),
+    ({"mbr": "ter", "sample": True, "n_best": 2}, ["mbr: 'ter' is none of these; give chrf or bleu"]),
+    (
+        {"sample": True, "beam": 4},
+        ["beam: a beam of 4 looks for the most probable answer, sample draws one; leave one out"],
+    ),
+    *[
+        ({name: 1}, [f"{name}: only for sampling; add sample, or leave it out"])
+        for name in ("temperature", "top_k", "top_p", "seed")
+    ],
+    (
+        {"require": ["K"], "sample": True},
+        ["require: phrases are worked in by a beam; leave out sample and diversity"],
+    ),
+    (
+        {"require": ["K L M", "N"], "max_length": 4},
+        ["require: 5 tokens with </s> do not fit into max_length 4; raise max_length"],
+    ),
+    (
+        {"require": ["K L M"], "forbid": ["L M"]},
+        ["forbid: it takes out what require asks for; leave it out of one of them"],
+    ),
+    ({"forbid": [" "]}, ["forbid: an empty phrase; leave it out"]),
+    (
+        {"require": ["K X", "Y"]},
+        [
+            "require 'K X': the model does not know 'X'; change it",
+            "require 'Y': the model does not know 'Y'; change it",
+        ],
+    ),
+    ({"forbid": ["Z"]}, ["forbid 'Z': the model does not know 'Z'; change it"]),
+    ({"min_lenght": 3}, ["min_lenght: there is no such option; did you mean 'min_length'?"]),
+    ({"qqqq": 3}, ["qqqq: there is no such option"]),
+    (
+        {"batch_size": 2_000_000, "beam": 4},
+        [f"beam x batch_size x max_length: 4 x 2000000 x 10 {TOO_MANY}"],
+    ),
+    (
+        {"n_best": 100_000, "sample": True, "batch_size": 64},
+        [f"n_best x batch_size x max_length: 100000 x 64 x 10 {TOO_MANY}"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("wishes", "sentences"), REFUSED, ids=str)
+def test_what_makes_no_sense_gets_its_sentence(
+    generator: Generator, wishes: dict[str, Any], sentences: list[str]
+) -> None:
+    assert problems(generator, **wishes) == sentences
+
+
+def test_all_at_once(generator: Generator) -> None:
+    found = problems(generator, min_length=0, max_ratio=-1.0, seed=1, groups=2, forbid=["Z"], beam=99, n_bset=1)
+    for name in ("min_length", "max_ratio", "seed", "groups", "forbid 'Z'", "beam", "n_bset"):
+        assert sum(sentence.startswith(f"{name}:") for sentence in found) == 1
+
+
+def test_a_language_model_has_no_source() -> None:
+    made = tiny_generator("rnn-lm")
+    names = ("max_ratio", "min_ratio", "coverage", "replace_unknown")
+    with pytest.raises(UserError) as error:
+        made.generate("K L", beam=4, max_ratio=2.0, min_ratio=1.0, coverage=1.0, replace_unknown=True)
+    assert error.value.problems == [f"{name}: a language model has no source; leave it out" for name in names]
+    answer = made.generate("K L", beam=4, min_length=4, forbid=["L"], no_repeat=1)
+    assert len(answer.tokens) >= 4
+    assert "L" not in answer.tokens
+    windowed = tiny_generator("transformer-lm", window=4)
+    with pytest.raises(UserError) as error:
+        windowed.generate("K L", min_length=4, no_repeat=2)
+    sentence = "this language model writes in windows and forgets what is before; leave it out"
+    assert error.value.problems == [f"{name}: {sentence}" for name in ("min_length", "no_repeat")]
+
+
+def test_a_stream_has_no_shortest_answer_to_wait_for() -> None:
+    """It has no </s>, and the last token of its vocabulary must not be taken for one."""
+    made = tiny_generator("rnn-lm", window=4)
+    free = made.generate("K L", max_length=80)
+    assert "O" in free.tokens
+    assert made.generate("K L", max_length=80, min_length=80).tokens == free.tokens
+
+
+def test_a_text_of_100_000_characters_is_answered_and_flagged() -> None:
+    made = wishing(characters=True)
+    [endless] = made.generate(["ab" * 50_000], max_length=4)
+    assert "truncated: the source has 100000 tokens, only the first 12 were read" in endless.flags
+    assert endless.tokens
+    assert made.generate("ab" * 6, max_length=4).text == endless.text
