@@ -109,7 +109,10 @@ MODELS: dict[str, dict[str, Any]] = {
         "decoder": decoder("plain", "gru"),
     },
     "gru-transformer": {"encoder": encoder("gru"), "decoder": blocks("post", "learnt", activation="gelu")},
-    "transformer": {"encoder": blocks("post", "learnt"), "decoder": blocks("pre", "sinusoidal", norm="batch")},
+    "transformer": {
+        "encoder": blocks("post", "learnt", scale=False, embedding_norm=True),
+        "decoder": blocks("pre", "sinusoidal", norm="batch"),
+    },
     "rnn-lm": {"kind": "language-model", "decoder": decoder("plain", "gru", layers=2)},
     "transformer-lm": {"kind": "language-model", "decoder": blocks("pre", "sinusoidal")},
     "rnn-concatenated": {"kind": "concatenated", "decoder": decoder("plain", "lstm", layers=2)},

@@ -143,7 +143,7 @@ def _blocks(spec: Any, weights: dict[str, np.ndarray], side: str, config: Transf
         _dense(block.ffn.linear_1, weights, f"{name}.feedforward.W_2")
         _norm(block.ffn.layer_norm, weights, f"{name}.norms.feedforward")
     if config.order == "pre":
-        spec.layer_norm.gamma, spec.layer_norm.beta = np.ones_like(weights[f"{side}.norm.weight"]), weights[f"{side}.norm.bias"]
+        _norm(spec.layer_norm, weights, f"{side}.norm")
 
 
 def _dense(spec: Any, weights: dict[str, np.ndarray], *dense: str) -> None:  # noqa: ANN401

@@ -17,7 +17,7 @@ __all__ = ["ShownAttention", "traceable"]
 
 
 class TracedPositions(Positions):
-    """x_t √d + p_t. How long a sequence may be is asked before anything is computed (decoding/limits.py)."""
+    """As in any network; how long a sequence may be is asked before anything is computed (decoding/limits.py)."""
 
     def forward(self, tokens: Tensor, offset: int | Tensor = 0, real: Tensor | None = None) -> Tensor:  # noqa: ARG002
         if isinstance(offset, Tensor) and offset.dim() > 0:  # to a tracer, every size is a tensor
@@ -25,7 +25,7 @@ class TracedPositions(Positions):
         places = torch.arange(tokens.size(1)) + offset  # [T] or [R, T]
         if self.longest is not None:
             places = places.clamp(max=self.longest - 1)  # padding may stand beyond the end of a table
-        return torch.add(self.at(places, 0, tokens), tokens, alpha=self.size**0.5)
+        return torch.add(self.at(places, 0, tokens), tokens, alpha=self.factor)
 
 
 class TracedSines(TracedPositions, SinusoidalPositions):
