@@ -103,7 +103,7 @@ def test_the_rule_keeps_as_much_room_as_is_needed(require: tuple[Tokens, ...], s
     assert allowed
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(st.integers(0, 10_000), phrases, st.integers(0, 3), rooms, st.floats(-2, 3))
 def test_every_answer_has_them_if_there_is_room(
     seed: int, require: tuple[Tokens, ...], spare: int, room: Room, end_bias: float
@@ -117,7 +117,7 @@ def test_every_answer_has_them_if_there_is_room(
             assert answer.finished or len(answer.tokens) == longest
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(st.integers(0, 10_000), phrases, st.integers(-2, 3), rooms)
 def test_unfinished_are_those_that_got_stuck_or_were_cut(
     seed: int, require: tuple[Tokens, ...], spare: int, room: Room
@@ -178,7 +178,7 @@ def logs(p: list[float]) -> list[float]:
     return [math.log(value) if value else MINUS for value in p]
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(st.integers(0, 10_000), phrases, st.integers(1, 3), rooms)
 def test_with_another_rule_both_hold_or_it_is_unfinished(
     seed: int, require: tuple[Tokens, ...], n: int, room: Room

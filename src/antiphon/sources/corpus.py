@@ -68,7 +68,7 @@ def encode_examples(examples: Sequence[Example], source: Tokenizer, target: Toke
 
 def _load(entry: Path, data: DataConfig) -> Prepared:
     source = load_tokenizer(entry / "source.json")
-    target = load_tokenizer(entry / "target.json")
+    target = source
     corpus = Corpus(Ragged.map(entry, "source"), Ragged.map(entry, "target"))
     dev = json.loads((entry / "dev.json").read_text(encoding="utf-8"))
     facts = json.loads((entry / "facts.json").read_text(encoding="utf-8"))

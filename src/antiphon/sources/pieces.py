@@ -83,7 +83,7 @@ class PieceTokenizer(Tokenizer):
 
     def _numbered(self, pieces: Iterable[str]) -> list[int]:
         ids = [self._ids.get(piece, UNK) for piece in pieces]
-        return ids
+        return [*self._before, *ids] if ids else []
 
     def _cut(self, text: str) -> list[str]:
         code, rest = self._parted(text)
