@@ -28,8 +28,9 @@ def ours(path: str, *, int8: bool) -> Answer:
     def answer(texts: list[str], beam: int, size: int) -> list[str]:
         patience = None if beam == 1 else 1.0
         found = generator.generate(
-            texts, beam=beam, batch_size=size, patience=patience, max_length=LONGEST, length_penalty=1.0, weights=False
-        )
+            texts, beam=beam, batch_size=size, patience=patience, max_length=LONGEST, length_penalty=1.0, weights=False,
+            log_probs=False,
+        )  # fmt: skip
         return [one.text for one in found]
 
     return answer

@@ -94,7 +94,7 @@ def transformers(section: type[TransformerEncoderConfig] | type[TransformerDecod
     return {
         "-".join(values): {**TRANSFORMER, "layers": 2, **dict(zip(keys, values, strict=True))}
         for values in product(*(choices(section, key) for key in keys))
-    } | {f"{norm}-entered": {**TRANSFORMER, "norm": norm, **entered} for norm in choices(section, "norm")}
+    } | {f"{order}-entered": {**TRANSFORMER, "order": order, **entered} for order in choices(section, "order")}
 
 
 def encoder_options() -> Cases:

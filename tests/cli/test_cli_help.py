@@ -21,8 +21,10 @@ COMMANDS = [
     "evaluate",
     "explain",
     "map",
+    "shortlist",
     "export",
     "import",
+    "bench",
     "recipes",
     "demo",
 ]

@@ -25,4 +25,5 @@ def test_it_says_the_same(folder: Path) -> None:
     answers = antiphon.load(folder).generate(TEXTS)
     assert [answer.text for answer in answers] == [row["text"] for row in expected]
     assert [answer.score for answer in answers] == pytest.approx([row["score"] for row in expected], abs=1e-4)
-    assert [answer.flags for answer in answers] == [row["flags"] for row in expected]
+    for answer, row in zip(answers, expected, strict=True):
+        assert set(row["flags"]) <= set(answer.flags), "a later version may see more, not less"

@@ -24,7 +24,7 @@ from antiphon.folder import load_model, save_model
 from antiphon.sources.batches import source_batch
 from antiphon.sources.pieces import UNKNOWN
 from antiphon.sources.tokens import Tokenizer, train_tokenizer
-from antiphon.sources.vocabulary import EOS, SOS, SPECIALS
+from antiphon.sources.vocabulary import EOS, PAD, SOS, SPECIALS, UNK
 
 POST: dict[str, Any] = {"kind": "transformer", "size": 16, "heads": 2, "feedforward": 24, "layers": 2, "order": "post"}
 TEXTS = sentences("source", 5, 200)
@@ -61,6 +61,7 @@ def run(folder: Path, tokens: str, model: dict[str, Any], *, shared: bool, end: 
         for parameter in made.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.3)
         made.decoder.output.bias[EOS] += end
+        made.decoder.output.bias[[PAD, SOS, UNK]] += 2.0  # never to be said
     save_model(folder, config, made.state_dict(), source, target)
     return Generator(load_model(folder))
 

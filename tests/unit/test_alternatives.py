@@ -77,7 +77,7 @@ def test_a_language_model_goes_on_after_the_prompt() -> None:
 def test_what_is_refused(generator: Generator) -> None:
     tokens = len(generator.generate("a b c", beam=1).tokens)
     for position in (-1, tokens):
-        with pytest.raises(UserError, match=f"position: {position}, but the answer has {tokens} tokens"):
+        with pytest.raises(UserError, match=f"position: the answer has {tokens} tokens; choose one of them"):
             generator.alternatives("a b c", position)
     for count in (0, 10):
         with pytest.raises(UserError, match=f"count: must be from 1 to the 9 tokens of the model, not {count}"):

@@ -219,7 +219,7 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ),
     (
         {"require": ["K L M"], "forbid": ["L M"]},
-        ["forbid: it takes out what require asks for; leave it out of one of them"],
+        ["forbid: a phrase in it is part of one that require asks for; leave it out of one of them"],
     ),
     ({"forbid": [" "]}, ["forbid: an empty phrase; leave it out"]),
     (

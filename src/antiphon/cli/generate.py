@@ -123,7 +123,7 @@ def generate(
             patience=patience, diversity=diversity, groups=groups, no_repeat=no_repeat, forbid=forbid, require=require,
             coverage=coverage, replace_unknown=replace_unknown, shortlist=shortlist, batch_size=size, prefix=prefix,
             sample=sample, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed, mbr=utility,
-            first=seen.lines, weights=weights,
+            log_probs=as_json, first=seen.lines, weights=weights,
         ):  # fmt: skip
             seen.add(answer.flags, listed=not as_json)
             put_answer(answer, seen.lines, n_best, as_json, stream=stream)

@@ -91,8 +91,18 @@ class TorchEngine:
     def name(self) -> str:
         return self.model.engine
 
-    def problems(self, options: SearchOptions) -> list[str]:  # noqa: ARG002 (none)
-        return []
+    @property
+    def looks(self) -> bool:
+        """Whether it attends to a source."""
+        return self._looker.in_steps or self._looker.in_heads
+
+    def problems(self, options: SearchOptions) -> list[str]:
+        wanted = {"coverage": bool(options.coverage), "replace_unknown": options.unknown}
+        return [
+            f"{name}: this model does not look at a source while it writes; leave it out"
+            for name, asked in wanted.items()
+            if asked and not self.looks
+        ]
 
     def write(
         self, batch: list[Question], prefixes: list[list[int]], options: SearchOptions, numbers: list[tuple[int, ...]]

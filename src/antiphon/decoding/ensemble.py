@@ -68,6 +68,10 @@ class EnsembleEngine(TorchEngine):
         super().__init__(first.config, Ensemble([member.model for member in members], combine).eval(), wording, check)
         self.members = [TorchEngine(member.config, member.model, wording, check) for member in members]
 
+    @property
+    def looks(self) -> bool:
+        return any(member.looks for member in self.members)
+
     def weights(self, sources: list[list[int]], targets: list[list[int]]) -> list[np.ndarray | None]:
         """The mean over the members that look at the source."""
         found = [member.weights(sources, targets) for member in self.members]

@@ -15,7 +15,7 @@ from antiphon.decoding.limits import Limits
 from antiphon.decoding.options import SearchOptions
 from antiphon.decoding.tree import Tree, Watcher
 from antiphon.decoding.wishes import Wishes, options_of
-from antiphon.decoding.wording import wording_of
+from antiphon.decoding.wording import Question, wording_of
 from antiphon.errors import UserError
 from antiphon.folder import LoadedModel
 from antiphon.model import SequenceModel
@@ -101,17 +101,15 @@ class Generator:
 
         Each with how the answer would go on from there.
         """
-        question = self.wording.question(text)
+        question, size = self._searchable(text), self.target_tokenizer.size
+        if not 1 <= count <= size:
+            raise UserError(f"count: must be from 1 to the {size} tokens of the model, not {count}")
         options = options_of({"beam": 1}, self.config.decoding, self.wording)
         told = self._prefixes(answer or "", 1)
         [[best]] = self.engine.write([question], told, options, [(0,)])
         said = list(best.tokens)
         if not 0 <= position < len(said):
-            raise UserError(f"position: {position}, but the answer has {len(said)} tokens; count from 0")
-        if not 1 <= count <= self.target_tokenizer.size:
-            raise UserError(
-                f"count: must be from 1 to the {self.target_tokenizer.size} tokens of the model, not {count}"
-            )
+            raise UserError(f"position: the answer has {len(said)} tokens; choose one of them")
         here = replace(options, beam=count, max_length=position + 1)
         [others] = self.engine.write([question], [said[:position]], here, [(0,)])
         ways = [list(other.tokens) for other in others if len(other.tokens) == position + 1]
@@ -129,11 +127,9 @@ class Generator:
     def tree(self, text: str, *, pruned: int = 3, **wishes: Unpack[Wishes]) -> TokenTree:
         """The tree of a beam search for one text, with so many pruned candidates a step."""
         options = options_of(wishes, self.config.decoding, self.wording)
-        question = self.wording.question(text)
-        if question.silent:
-            raise UserError(f"{text!r}: {', '.join(question.flags)}; there is nothing to search for")
-        if problems := self.limits.of_answers([question], options.max_length, looks=False):
-            raise UserError(problems)
+        if options.sampling is not None or options.diversity is not None:
+            raise UserError("tree: it is that of one beam; leave out sample and diversity")
+        question = self._searchable(text, options.max_length)
         watcher = Watcher(pruned)
         [best, *_] = self.engine.watch(question, options, watcher)
         tree = Tree.grown(watcher.steps, best)
@@ -156,6 +152,19 @@ class Generator:
         found = self.engine.log_probs([question.source for question in questions], targets, size)
         rows = zip(questions, texts, targets, found, strict=True)
         return [self.wording.scored(question, text, ids, log_probs) for question, text, ids, log_probs in rows]
+
+    def _searchable(self, text: str, max_length: int | None = None) -> Question:
+        """A text whose search can be looked into."""
+        question, usual = self.wording.question(text), self.config.decoding.max_length
+        if question.silent:
+            raise UserError(f"{text!r}: {', '.join(question.flags)}; there is nothing to search for")
+        if self.wording.room is not None:
+            raise UserError(
+                "this language model writes in windows, each with a search of its own; there is no one search"
+            )
+        if problems := self.limits.of_answers([question], max_length or usual, looks=False):
+            raise UserError(problems)
+        return question
 
     def _prefixes(self, prefix: str | list[str], count: int) -> list[list[int]]:
         texts = [prefix] * count if isinstance(prefix, str) else prefix

@@ -118,7 +118,7 @@ class SearchOptions:
             )
         for phrase in self.require:
             if any(_inside(never, phrase) for never in self.forbid):
-                found.append("forbid: it takes out what require asks for; leave it out of one of them")
+                found.append("forbid: a phrase in it is part of one that require asks for; leave it out of one of them")
         return found
 
 

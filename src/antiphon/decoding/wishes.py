@@ -38,6 +38,7 @@ class Wishes(TypedDict, total=False):
     coverage: float | None  # how much it counts, among the answers of a beam, that all of the source was attended to
     replace_unknown: bool  # <unk> may be said, and becomes the source token that was attended to most
     shortlist: bool  # only tokens that the source can give, as `antiphon shortlist` has learnt: faster
+    log_probs: bool  # of each token; some engines are faster without
     batch_size: int | None  # sentences decoded together, which makes no difference
     sample: bool  # draw the tokens instead of searching the best
     temperature: float | None
@@ -70,6 +71,7 @@ def options_of(wishes: Wishes, usual: DecodingConfig, wording: Wording) -> Searc
         coverage=wishes.get("coverage") or 0.0,
         unknown=wishes.get("replace_unknown", False),
         shortlist=wishes.get("shortlist", False),
+        log_probs=wishes.get("log_probs", True),
         mbr=wishes.get("mbr"),
     )
     against = [*_names(wishes), *_contradictions(wishes), *_windows(wishes, wording), *_unknown(wishes, wording)]

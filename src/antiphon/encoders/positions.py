@@ -14,7 +14,7 @@ __all__ = ["LearntPositions", "Positions", "SinusoidalPositions"]
 
 
 class Positions(nn.Module, ABC):
-    """x_t √d + p_t: vectors of about length 1 become about as long as what is added to them. Without scale: x_t + p_t"""
+    """x_t √d + p_t: vectors of about length 1 become about as long as what is added. Without scale: x_t + p_t"""
 
     longest: int | None = None  # positions in all; None: there is no end
 

@@ -74,7 +74,7 @@ def compare(
 
 def _all(generator: Generator, texts: list[str], beam: int | None, batch_size: int | None) -> tuple[float, int]:
     began = time.perf_counter()
-    answers = generator.generate(texts, beam=beam, batch_size=batch_size, weights=False)
+    answers = generator.generate(texts, beam=beam, batch_size=batch_size, log_probs=False, weights=False)
     return time.perf_counter() - began, sum(len(answer.text.split()) for answer in answers)
 
 

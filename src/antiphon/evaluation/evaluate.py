@@ -52,7 +52,9 @@ def evaluate_examples(
         return _evaluate_texts(generator, examples, metrics, batch_size, dropped or {}, samples)
     began = time.perf_counter()
     sources = [example.source for example in examples] if compared else []
-    answers = generator.generate(sources, beam=beam, batch_size=batch_size, shortlist=shortlist, weights=False)
+    answers = generator.generate(
+        sources, beam=beam, batch_size=batch_size, shortlist=shortlist, log_probs=False, weights=False
+    )
     outputs = [answer.text for answer in answers]
     references = [example.references for example in examples]
     values: dict[str, Estimate] = {}

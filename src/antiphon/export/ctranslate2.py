@@ -12,12 +12,15 @@ from antiphon.decoding.engine import ForeignModel
 from antiphon.decoding.wording import wording_of
 from antiphon.errors import ModelFolderError, UserError
 from antiphon.export.ctranslate2_engine import CTranslate2Engine
-from antiphon.export.ctranslate2_spec import model_problems, positions_of, transformer_spec
+from antiphon.export.ctranslate2_spec import model_problems, names, positions_of, transformer_spec
 from antiphon.export.folder import ExportFolder
+from antiphon.files import write_text
 from antiphon.folder import LoadedModel
+from antiphon.sources.shortlist import Shortlist
 
 __all__ = ["load", "write"]
 
+VOCABULARY_MAP = "vmap.txt"
 NOTES = [
     "a beam of CTranslate2 stays full until as many answers have ended (patience 1), where that of a run shrinks; "
     "a run does the same with patience 1"
@@ -29,7 +32,20 @@ def write(loaded: LoadedModel, folder: Path, int8: bool) -> dict[str, Any]:
     if problems := model_problems(loaded.config):
         raise UserError(problems)
     transformer_spec(loaded, int8=int8).save(str(folder))
-    return {"positions": positions_of(loaded.config)["decoder"], "int8": int8, "notes": NOTES}
+    if loaded.shortlist is not None:
+        write_text(folder / VOCABULARY_MAP, vocabulary_map(loaded.shortlist))
+    facts = {"positions": positions_of(loaded.config)["decoder"], "int8": int8}
+    return {**facts, "shortlist": loaded.shortlist is not None, "notes": NOTES}
+
+
+def vocabulary_map(shortlist: Shortlist) -> str:
+    """A line for each source token, of which the first is empty: what is always there."""
+    source, target = (
+        names(len(shortlist.offsets) - 1),
+        names(1 + int(max(shortlist.tokens.max(), shortlist.always.max()))),
+    )
+    lists = [("", shortlist.always), *((source[token], shortlist.alone(token)) for token in range(len(source)))]
+    return "".join(f"{name}\t{' '.join(target[token] for token in tokens)}\n" for name, tokens in lists if len(tokens))
 
 
 def load(export: ExportFolder) -> ForeignModel:
@@ -45,5 +61,6 @@ def load(export: ExportFolder) -> ForeignModel:
             f"{export.path}: CTranslate2 cannot read it ({fact}); update ctranslate2, or export the model again"
         ) from error
     wording = wording_of(export.config, export.source, export.target)
-    engine = CTranslate2Engine(translator, wording, tokens=(export.source.size, export.target.size), longest=positions)
+    sizes, short = (export.source.size, export.target.size), export.facts.get("shortlist") is True
+    engine = CTranslate2Engine(translator, wording, tokens=sizes, longest=positions, shortlist=short)
     return ForeignModel(export.config, engine, export.source, export.target)

@@ -22,7 +22,7 @@ from antiphon.export.ctranslate2_spec import names
 __all__ = ["CTranslate2Engine"]
 
 # What this engine has; every other option must have its default value.
-HAS = {"beam", "n_best", "max_length", "length_penalty", "batch_size", "patience", "log_probs"}
+HAS = {"beam", "n_best", "max_length", "length_penalty", "batch_size", "patience", "log_probs", "shortlist"}
 WHY = {
     "sampling": "CTranslate2 draws random numbers for a batch, so an answer would depend on its company",
     **dict.fromkeys(
@@ -68,13 +68,19 @@ class CTranslate2Engine:
       left; in a trained model that is nearly the same, and if log_probs are asked for, scores are those of the model
     - those that max_length cuts compete with those that have ended
     - right after a prefix, only the best hypothesis may end
+
+    With a shortlist, a sentence may say what the lists of all sentences of its batch have: there an answer can depend
+    on its company, and scores are of what is left.
     """
 
     name = "ctranslate2"
 
-    def __init__(self, translator: Translator, wording: Wording, *, tokens: tuple[int, int], longest: int) -> None:
-        """`tokens`: how many each side has. `longest`: positions of the decoder."""
+    def __init__(
+        self, translator: Translator, wording: Wording, *, tokens: tuple[int, int], longest: int, shortlist: bool
+    ) -> None:
+        """`tokens`: how many each side has. `longest`: positions of the decoder. `shortlist`: the folder has one."""
         self.translator = translator
+        self.shortlist = shortlist
         self.longest = longest
         self._source, self._target = (names(size) for size in tokens)
         self._ids = {name: number for number, name in enumerate(self._target)}
@@ -94,6 +100,10 @@ class CTranslate2Engine:
             found.append(
                 f"max_length: {options.max_length}, but the export has {self.longest} positions; give at most that, "
                 "or raise decoding.max_length or data.target.max_length in the config of the run and export it again"
+            )
+        if options.shortlist and not self.shortlist:
+            found.append(
+                "shortlist: the export has none; `antiphon shortlist RUN` learns one, then export the run again"
             )
         if options.beam > 1 and options.n_best > _kept(options):
             found.append(
@@ -210,6 +220,7 @@ class CTranslate2Engine:
             max_decoding_length=options.max_length,
             min_decoding_length=0,
             max_input_length=0,
+            use_vmap=options.shortlist,
             return_scores=True,
             return_end_token=True,
             callback=watch,

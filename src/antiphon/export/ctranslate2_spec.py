@@ -23,7 +23,7 @@ from antiphon.sources.vocabulary import EOS, SOS, SPECIALS, UNK
 
 __all__ = ["model_problems", "names", "positions_of", "transformer_spec"]
 
-ACTIVATIONS = {"relu": Activation.RELU, "gelu": Activation.GELU}
+ACTIVATIONS = {"relu": Activation.RELU, "gelu": Activation.GELU, "swish": Activation.SWISH}
 LEAST = 512  # positions of the decoder, so that a longer answer than usual can be asked for
 OTHERWISE = "export it with --to onnx"
 # The largest weight of 8 bits. Processors without VNNI add two products in 16 bits, and inputs go up to 255: with 127
@@ -107,7 +107,11 @@ def _table(positions: Positions, longest: int) -> np.ndarray:
 
 def _encoder(config: TransformerConfig, weights: dict[str, np.ndarray]) -> Any:  # noqa: ANN401
     spec = TransformerEncoderSpec(
-        config.layers, config.heads, pre_norm=config.order == "pre", activation=ACTIVATIONS[config.activation]
+        config.layers,
+        config.heads,
+        pre_norm=config.order == "pre",
+        activation=ACTIVATIONS[config.activation],
+        layernorm_embedding=config.embedding_norm,
     )
     spec.embeddings[0].weight = weights["source.embedding.table.weight"]
     _blocks(spec, weights, "encoder", config)
@@ -116,7 +120,11 @@ def _encoder(config: TransformerConfig, weights: dict[str, np.ndarray]) -> Any: 
 
 def _decoder(config: TransformerConfig, weights: dict[str, np.ndarray]) -> Any:  # noqa: ANN401
     spec = TransformerDecoderSpec(
-        config.layers, config.heads, pre_norm=config.order == "pre", activation=ACTIVATIONS[config.activation]
+        config.layers,
+        config.heads,
+        pre_norm=config.order == "pre",
+        activation=ACTIVATIONS[config.activation],
+        layernorm_embedding=config.embedding_norm,
     )
     spec.embeddings.weight = weights["decoder.embedding.table.weight"]
     _blocks(spec, weights, "decoder", config)
@@ -132,7 +140,10 @@ def _decoder(config: TransformerConfig, weights: dict[str, np.ndarray]) -> Any: 
 
 
 def _blocks(spec: Any, weights: dict[str, np.ndarray], side: str, config: TransformerConfig) -> None:  # noqa: ANN401
-    """What the blocks of both sides have, and the last norm of pre order. √d is the specification's usual scale."""
+    """What both sides have: the scale √d, a first norm, blocks, the last norm of pre order."""
+    spec.scale_embeddings = config.scale
+    if config.embedding_norm:
+        _norm(spec.layernorm_embedding, weights, f"{side}.embedding_norm")
     for number, block in enumerate(spec.layer):
         name = f"{side}.blocks.{number}"
         joined, output = block.self_attention.linear

@@ -68,7 +68,8 @@ def encode_examples(examples: Sequence[Example], source: Tokenizer, target: Toke
 
 def _load(entry: Path, data: DataConfig) -> Prepared:
     source = load_tokenizer(entry / "source.json")
-    target = source
+    learnt = data.target.tokenizer is None  # of another run each side may have its own, for one vocabulary
+    target = source if data.shared_vocabulary and learnt else load_tokenizer(entry / "target.json")
     corpus = Corpus(Ragged.map(entry, "source"), Ragged.map(entry, "target"))
     dev = json.loads((entry / "dev.json").read_text(encoding="utf-8"))
     facts = json.loads((entry / "facts.json").read_text(encoding="utf-8"))

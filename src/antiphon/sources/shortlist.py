@@ -29,9 +29,13 @@ class Shortlist:
     tokens: Ints
     always: Ints
 
+    def alone(self, token: int) -> Ints:
+        """What one source token can give."""
+        return self.tokens[self.offsets[token] : self.offsets[token + 1]]
+
     def of(self, source: list[int]) -> Ints:
         """The tokens that a source can give, ascending."""
-        lists = [self.tokens[self.offsets[token] : self.offsets[token + 1]] for token in set(source)]
+        lists = [self.alone(token) for token in set(source)]
         return np.unique(np.concatenate([self.always, *lists]))
 
     def save(self, folder: Path) -> None:
