@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from tiny_generators import tiny_folder
@@ -26,6 +27,7 @@ from antiphon.folder import load_model, save_model
 from antiphon.model import SequenceModel
 from antiphon.sequence import Sequence
 from antiphon.sources.batches import source_batch
+from antiphon.sources.shortlist import Shortlist
 from antiphon.sources.tokens import WordTokenizer
 from antiphon.sources.vocabulary import EOS, PAD, SOS, UNK
 
@@ -51,8 +53,8 @@ MODELS: dict[str, dict[str, Any]] = {
         "tie": "tables",
     },
     "tied": {
-        "encoder": {**BLOCKS, "size": 16, "layers": 1, "order": "post", **LEARNT},
-        "decoder": {**BLOCKS, "size": 16, "layers": 2, "order": "pre", "activation": "gelu"},
+        "encoder": {**BLOCKS, "size": 16, "layers": 1, "order": "post", "scale": False, **LEARNT},
+        "decoder": {**BLOCKS, "size": 16, "layers": 2, "order": "pre", "activation": "swish", "embedding_norm": True},
         "tie": "all",
     },
 }
@@ -346,3 +348,21 @@ def test_a_folder_that_ctranslate2_cannot_read_is_said(tmp_path: Path) -> None:
     (out / "export.json").write_text(json.dumps(manifest))
     with pytest.raises(ModelFolderError, match="lacks the number of positions; export the model again"):
         load_any(out)
+
+
+def test_a_shortlist_goes_along(tmp_path: Path, both: Callable[..., Both]) -> None:
+    """Only listed tokens are said; without one in the export it is refused."""
+    pair = both("pre")
+    with pytest.raises(UserError, match="shortlist: the export has none; `antiphon shortlist RUN` learns one"):
+        pair.export.generate(TEXTS[0], beam=1, shortlist=True)
+    generator, folder = pair.run, tmp_path / "short"
+    parts = (generator.config, generator.model.state_dict(), WORDS, WORDS)
+    save_model(folder, *parts)
+    own = np.arange(WORDS.size + 1)  # each word gives itself
+    Shortlist(own, own[:-1], np.array([EOS])).save(folder)
+    export = Generator(load_any(export_model(folder, "ctranslate2", tmp_path / "export")))
+    run = Generator(load_model(folder))
+    for text in TEXTS[:20]:
+        answer = export.generate(text, beam=1, shortlist=True, batch_size=1, weights=False)
+        assert set(answer.text.split()) <= set(text.split())
+        assert answer.text == run.generate(text, beam=1, shortlist=True, weights=False).text

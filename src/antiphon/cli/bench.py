@@ -32,7 +32,10 @@ def bench(
     int8: Annotated[bool, typer.Option("--int8", help="Each run with 8 bits, too.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a model.")] = False,
 ) -> None:
-    """How fast models answer on this machine, side by side: in batches and one by one."""
+    """Compare how fast models answer on this machine.
+
+    In batches and one by one; in turn, round after round, and the medians count.
+    """
     from antiphon.evaluation.bench import compare
 
     contestants = load_all(models, int8)

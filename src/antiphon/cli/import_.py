@@ -19,7 +19,7 @@ def import_(
     ],
     out: Annotated[Path, typer.Option(metavar="MODEL", help="The model folder to write; it must not be there yet.")],
 ) -> None:
-    """Turn a Marian or BART model of `transformers` into a model folder.
+    """Read a Marian or BART folder of `transformers`.
 
     Its weights must be safetensors. What it has that Antiphon lacks is said; the new folder's card.md says it, too.
     """

@@ -17,9 +17,9 @@ def shortlist(
     per_token: Annotated[int, typer.Option(min=1, help="Target tokens that a source token can give.")] = 40,
     always: Annotated[int, typer.Option(min=1, help="The most frequent target tokens are on every list.")] = 100,
 ) -> None:
-    """Learn which tokens a source can give, so that `generate --shortlist` need not weigh all the others.
+    """Learn which tokens a source can give, for quicker answers.
 
-    From the training pairs, by IBM model 1; kept in the folder, and in what is exported from it to CTranslate2.
+    `generate --shortlist` then weighs no others. From the training pairs, by IBM model 1; kept in the folder, and in what is exported from it to CTranslate2.
     """
     from antiphon import api
 
