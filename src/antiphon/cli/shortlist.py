@@ -19,7 +19,8 @@ def shortlist(
 ) -> None:
     """Learn which tokens a source can give, for quicker answers.
 
-    `generate --shortlist` then weighs no others. From the training pairs, by IBM model 1; kept in the folder, and in what is exported from it to CTranslate2.
+    `generate --shortlist` then weighs no others. From the training pairs, by IBM model 1; kept in the folder, and in
+    what is exported from it to CTranslate2.
     """
     from antiphon import api
 
