@@ -118,7 +118,8 @@ def table(found: list[Contestant], count: int, singles: int, references: list[st
                 speed = _speed(one, f"{way} {beam}", size)
                 cells.append(f"{speed:.1f}")
                 for other in ("CTranslate2 directly", "transformers.generate"):
-                    cells.append(f"{speed / _speed(by_name[other], f'{way} {beam}', size):.2f}")
+                    there = other in by_name  # --only may leave it out
+                    cells.append(f"{speed / _speed(by_name[other], f'{way} {beam}', size):.2f}" if there else "")
             bleu = BLEU().corpus_score(one.texts[f"batch {beam}"], [references]).score
             rows.append(f"| {' | '.join([*cells, f'{bleu:.2f}'])} |")
     return "\n".join(rows)

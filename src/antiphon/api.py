@@ -76,7 +76,10 @@ def load(run: str | Path | Sequence[str | Path], *, combine: Combine = "arithmet
 
 def _in_int8(run: str | Path, loaded: LoadedModel | ForeignModel) -> LoadedModel:
     if not isinstance(loaded, LoadedModel) or loaded.model.engine != "torch":
-        raise UserError(f"int8: {run} is an export, whose weights are as they are; export the run again with --int8")
+        raise UserError(
+            f"int8: {run} is an export, whose weights are as they are; use the run that it was made from, or export "
+            "that to ctranslate2 with --int8"
+        )
     with_int8(loaded.model)
     return loaded
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,13 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_the_engines_of_the_help_are_those_there_are() -> None:
     assert [engine.value for engine in Engine] == list(TARGETS)
+
+
+def test_an_extra_installs_what_an_engine_needs() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))["project"]
+    for target in TARGETS.values():
+        extra = project["optional-dependencies"][target.extra] if target.extra else []
+        assert {requirement.split(">")[0] for requirement in extra} == set(target.needs)
 
 
 @pytest.mark.parametrize("flags", [[], ["--int8"]])
@@ -47,21 +55,41 @@ def test_export_and_then_the_other_commands(antiphon, run: str, flags: list[str]
     report = antiphon("evaluate", str(out), str(pairs), "--json")
     assert report.code == 0
     assert json.loads(report.out)
+    refused = antiphon("generate", str(out), "--json", "--weights", stdin=STDIN)
+    assert (refused.code, refused.out) == (2, "")
+    assert "--weights: ctranslate2 hands out no attention; use the run" in refused.err
     drawn = antiphon("explain", str(out), "a b", "--out", str(tmp_path / "picture.png"))
     assert drawn.code == 2
     assert "use the run that the export was made from" in drawn.err
+
+
+def folder_of(folder: Path, files: dict[str, str]) -> str:
+    """Nothing but the table of an export."""
+    folder.mkdir()
+    (folder / "export.json").write_text(json.dumps({"format": 1, "engine": "onnx", "facts": {}, "files": files}))
+    return str(folder)
+
+
+@pytest.mark.parametrize("name", ["../secret", "/etc/hostname", "a/../../secret"])
+def test_files_outside_the_folder_are_not_read(antiphon, tmp_path: Path, name: str) -> None:  # noqa: ANN001
+    (tmp_path / "secret").write_text("secret")
+    ended = antiphon("generate", folder_of(tmp_path / "exported", {name: "0" * 64}), stdin=b"a\n")
+    assert ended.code == 2
+    assert "export.json: damaged; export the model again" in ended.err
 
 
 def test_mistakes_are_sentences(antiphon, run: str, tmp_path: Path) -> None:  # noqa: ANN001
     recurrent = tiny_folder("bahdanau", tmp_path / "gru")
     there = tmp_path / "there"
     there.mkdir()
+    exported = folder_of(tmp_path / "exported", files={})
     for arguments, sentence in (
         ([run, "--to", "tensorflow", "--out", "x"], "Invalid value for '--to'"),
         ([run, "--to", "onnx"], "Missing option '--out'"),
         ([str(tmp_path / "no"), "--to", "ctranslate2", "--out", str(tmp_path / "x")], "no such folder"),
         ([run, "--to", "ctranslate2", "--out", str(there)], "is there already; choose another --out"),
         ([run, "--to", "onnx", "--out", str(tmp_path / "x"), "--int8"], "int8: an export to onnx has weights of 32"),
+        ([exported, "--to", "onnx", "--out", str(tmp_path / "x")], "an export already, to onnx; give the run"),
         ([recurrent, "--to", "ctranslate2", "--out", str(tmp_path / "x")], "export it with --to onnx"),
     ):
         ended = antiphon("export", *arguments)

@@ -115,6 +115,28 @@ def without_unknown(folder: Path) -> None:
     (folder / "vocab.json").write_text(json.dumps({name: number for name, number in names.items() if name != "<unk>"}))
 
 
+def with_ids(**ids: object) -> Callable[[Path], None]:
+    """Other entries in vocab.json."""
+
+    def spoil(folder: Path) -> None:
+        path = folder / "vocab.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), **ids}))
+
+    return spoil
+
+
+def indexed(*names: object) -> Callable[[Path], None]:
+    """Weights in several files, by an index that names these; only the first is there."""
+
+    def spoil(folder: Path) -> None:
+        first = names[0] if names and isinstance(names[0], str) else "one.safetensors"
+        (folder / "model.safetensors").rename(folder / first)
+        index = {"weight_map": {f"weight {number}": name for number, name in enumerate(names)}}
+        (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+    return spoil
+
+
 @pytest.mark.parametrize(
     ("spoil", "reason"),
     [
@@ -126,12 +148,24 @@ def without_unknown(folder: Path) -> None:
             changed(decoder_ffn_dim=25),
             "decoder.blocks.0.feedforward.W_1.weight is [24, 16], its config.json asks for [25",
         ),
+        (changed(dropout=1.5), "config.json: dropout: 1.5 cannot be imported"),
+        (changed(max_position_embeddings=1), "config.json: max_position_embeddings: 1 cannot be imported"),
+        (changed(model_type=[]), "model_type []; only marian and bart can be imported"),
+        (changed(length_penalty=float("inf")), "config.json: length_penalty: inf cannot be imported"),
         (changed(decoder_layers=2), "its weights are not those of its config.json"),
         (changed(pad_token_id=5000, decoder_start_token_id=5000), "which its vocabulary lacks"),
         (pickled, "pytorch_model.bin: a pickle, which can run any code when it is read"),
+        (lambda folder: (folder / "model.safetensors").rename(folder / "pytorch_model-1-of-2.bin"), "a pickle, which"),
+        (indexed(), "model.safetensors.index.json: its weight_map does not name files beside it"),
+        (indexed("../one.safetensors"), "its weight_map does not name files beside it"),
+        (indexed("one.safetensors", 1), "its weight_map does not name files beside it"),
+        (indexed("one.safetensors", "two.safetensors"), "two.safetensors: cannot be read"),
         (without_a_norm, "its weights are not those of its config.json"),
         (cut_short, "source.spm: not a sentencepiece model (it ends too early)"),
+        (lambda folder: (folder / "source.spm").write_bytes(b"\xff" * 99), "(a number has more than 64 bits)"),
         (without_unknown, "has no <unk>"),
+        (with_ids(new="4"), "vocab.json: the id of 'new' is '4'; copy it again"),
+        (with_ids(new=5000), "names 1 pieces beyond its table of"),
         (lambda folder: (folder / "vocab.json").write_text("{"), "vocab.json: not JSON"),
         (lambda folder: (folder / "target.spm").unlink(), "target.spm: cannot be read"),
         (lambda folder: (folder / "config.json").unlink(), "config.json: cannot be read"),
@@ -151,7 +185,7 @@ def test_what_cannot_be_imported_has_a_reason(
     assert (ended.code, ended.out) == (2, "")
     assert reason in ended.err
     assert "Traceback" not in ended.err
-    assert [path.name for path in tmp_path.iterdir()] == ["spoilt"]
+    assert {path.name for path in tmp_path.iterdir()} <= {"spoilt", "one.safetensors"}
 
 
 def test_nothing_is_overwritten(antiphon, opus: Path, tmp_path: Path) -> None:  # noqa: ANN001

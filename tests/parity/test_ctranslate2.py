@@ -21,6 +21,7 @@ from antiphon.config.schema import Config
 from antiphon.decoding.generator import Generator
 from antiphon.decoding.options import SearchOptions
 from antiphon.errors import ModelFolderError, UserError
+from antiphon.export.ctranslate2 import vocabulary_map
 from antiphon.export.ctranslate2_spec import positions_of
 from antiphon.export.engines import export_model, load_any
 from antiphon.folder import load_model, save_model
@@ -267,7 +268,7 @@ def test_what_it_cannot_do_is_said_at_once(both: Callable[..., Both]) -> None:
     for wish in ({"coverage": 0.2}, {"diversity": 0.5}, {"require": ["w1"]}, {"replace_unknown": True}):
         with pytest.raises(UserError, match=f"^{next(iter(wish))}: CTranslate2 does not have it; leave it out, or use"):
             export.generate(TEXTS[0], beam=4, **wish)
-    with pytest.raises(UserError, match="n_best: the search stops when 2 answers have ended"):
+    with pytest.raises(UserError, match="n_best: 3 answers, but the search stops when 2 have ended"):
         export.generate(TEXTS[0], beam=4, patience=0.5, n_best=3)
     with pytest.raises(UserError, match="attention: CTranslate2 does not hand out every layer and head; use the run"):
         export.generate(TEXTS[0], looks=True)
@@ -348,6 +349,13 @@ def test_a_folder_that_ctranslate2_cannot_read_is_said(tmp_path: Path) -> None:
     (out / "export.json").write_text(json.dumps(manifest))
     with pytest.raises(ModelFolderError, match="lacks the number of positions; export the model again"):
         load_any(out)
+
+
+def test_a_shortlist_may_be_empty() -> None:
+    """All that is said is what is always there."""
+    nothing = np.zeros(0, dtype=np.int64)
+    assert vocabulary_map(Shortlist(np.zeros(7, dtype=np.int64), nothing, np.array([EOS, 5]))) == "\t</s> 5\n"
+    assert vocabulary_map(Shortlist(np.array([0, 0, 1]), np.array([4]), nothing)) == "<s>\t4\n"
 
 
 def test_a_shortlist_goes_along(tmp_path: Path, both: Callable[..., Both]) -> None:

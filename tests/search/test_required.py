@@ -47,7 +47,7 @@ def searched(
         TableState.start(SENTENCES),
         Ask(sentences=SENTENCES, start=START, end=END, max_length=longest, length_penalty=0.6, rules=(*also, rule)),
         room=room,
-        choice=choice or Banks(phrases),
+        choice=choice or Banks(phrases, room.size),
     )
 
 
@@ -195,12 +195,27 @@ def test_the_banks_on_paper() -> None:
     """1 2 is to be said. After 1 the token 2 ends it, after 3 nothing is begun; banks give in turn, best first."""
     scores = torch.tensor([[[MINUS, -3.0, -9.0, -1.0], [MINUS, -5.0, -2.0, -4.0]]])
     said = Said(torch.tensor([0]), torch.tensor([[[1], [3]]]))
-    banks = Banks(Phrases(((1, 2),)))
+    banks = Banks(Phrases(((1, 2),)), 6)
     whole, half, none = [2], [1, 4 + 1], [3, 4 + 2, 4 + 3]  # places of 1 2; of what ends in 1; of the others
-    assert banks.places(scores, said, 3).tolist() == [[whole[0], half[0], none[0]]]
-    assert banks.places(scores, said, 6).tolist() == [[whole[0], half[0], none[0], half[1], none[1], none[2]]]
+    assert banks.places(torch.zeros(1, 2), scores, said, 3).tolist() == [[whole[0], half[0], none[0]]]
+    assert banks.places(torch.zeros(1, 2), scores, said, 6).tolist() == [
+        [whole[0], half[0], none[0], half[1], none[1], none[2]]
+    ]
     scores[0, 0] = MINUS
-    assert banks.places(scores, said, 4).tolist()[0][:3] == [half[1], none[1], none[2]]
+    assert banks.places(torch.zeros(1, 2), scores, said, 4).tolist()[0][:3] == [half[1], none[1], none[2]]
+
+
+def test_how_many_are_asked_for_does_not_change_their_order() -> None:
+    """Another sentence whose beam is wider asks for more, and so does an observer."""
+    draw = torch.Generator().manual_seed(1)
+    for size in (1, 2, 3):
+        banks = Banks(Phrases(((1, 2), (3,))), size)
+        scores = torch.randn(1, 2, V, generator=draw)
+        said = Said(torch.tensor([0]), torch.tensor([[[1], [2]]]))
+        [whole] = banks.places(torch.zeros(1, 2), scores, said, 2 * V).tolist()
+        assert sorted(whole) == list(range(2 * V))
+        for count in range(1, 2 * V):
+            assert banks.places(torch.zeros(1, 2), scores, said, count).tolist() == [whole[:count]]
 
 
 def test_the_banks_find_a_better_place_than_the_last_one() -> None:

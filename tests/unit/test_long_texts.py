@@ -10,7 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from wishing_models import wishing
 
+from antiphon.decoding import writer
+from antiphon.decoding.generation import Alternative, Generation, joined
 from antiphon.decoding.generator import Generator
+from antiphon.decoding.sample import dice
 from antiphon.decoding.splitting import in_parts
 
 LONG = ["a b c d e .", "f e d !", "c b a ?", "a a b b c c d d"]
@@ -53,6 +56,7 @@ def test_parts_on_paper(text: str, longest: int, parts: list[str]) -> None:
 
 def test_chinese_sentences_have_no_space_between_them_and_none_at_the_end() -> None:
     assert in_parts("我们来。你去！", 4, len) == ["我们来。", "你去！"]
+    assert in_parts("我们来。你去！ 他来。", 7, len) == ["我们来。你去！", "他来。"]
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +68,7 @@ def test_parts_are_answered_one_by_one_and_joined_in_order(generator: Generator)
     """Between others, which are short; the last sentence is too long even alone."""
     whole, short = generator.generate([" ".join(LONG), "f"], length_penalty=0.5)
     parts = generator.generate(["a b c d e .", "f e d !", "c b a ?", "a a b b c c d d"], length_penalty=0.5)
-    assert whole.text == " ".join(part.text for part in parts)
+    assert whole.text == " ".join(part.text for part in parts if part.text)
     assert whole.tokens == [token for part in parts for token in part.tokens]
     assert whole.log_probs == pytest.approx([value for part in parts for value in part.log_probs], abs=1e-4)
     assert whole.score == pytest.approx(sum(whole.log_probs) / len(whole.tokens) ** 0.5, abs=1e-4)
@@ -93,7 +97,7 @@ def test_the_n_best_join_one_by_one(generator: Generator) -> None:
     whole = generator.generate(" ".join(LONG[:2]), n_best=3)
     one, two = generator.generate(LONG[:2], n_best=3)
     pairs = list(zip(one.alternatives, two.alternatives, strict=True))
-    assert [other.text for other in whole.alternatives] == [" ".join((a.text, b.text)) for a, b in pairs]
+    assert [other.text for other in whole.alternatives] == [f"{a.text} {b.text}".strip() for a, b in pairs]
     for other, (a, b) in zip(whole.alternatives, pairs, strict=True):
         assert other.tokens == [*a.tokens, *b.tokens]
         assert other.score == pytest.approx(sum(other.log_probs) / len(other.tokens), abs=1e-4)
@@ -108,6 +112,23 @@ def test_what_is_drawn_differs_from_part_to_part(generator: Generator) -> None:
     assert drawn.tokens[: len(alone.tokens)] == alone.tokens
     assert drawn.tokens != alone.tokens * 6
     assert drawn.tokens == generator.generate(" ".join([same] * 6), sample=True, temperature=2.0, batch_size=1).tokens
+
+
+def test_no_two_answers_are_drawn_with_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """numpy reads [1, 2] and [1, 2, 0] as the same seed."""
+    seen: list[float] = []
+    monkeypatch.setattr(writer, "dice", lambda *which: seen.append(dice(*which)()) or dice(*which))
+    wishing(longest=6).generate([" ".join([LONG[0]] * 3)] * 2, sample=True, n_best=3)
+    assert len(set(seen)) == len(seen) == 18
+
+
+def test_a_part_without_a_token_takes_no_alternatives_away() -> None:
+    """Its tokenizer may read nothing in a text that is not empty."""
+    spoken = Generation("K", ["K"], -1.0, [-1.0], ["a"], alternatives=[Alternative("K", ["K"], -1.0, [-1.0])])
+    silent = Generation("", [], 0.0, [], [], flags=["empty source"])
+    whole = joined([spoken, silent, spoken], 0.0)
+    assert [other.text for other in whole.alternatives] == [whole.text] == ["K K"]
+    assert "empty source" in whole.flags
 
 
 def test_looks_are_at_one_text(generator: Generator) -> None:

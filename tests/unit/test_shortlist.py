@@ -18,6 +18,7 @@ from antiphon.errors import ModelFolderError, UserError
 from antiphon.folder import LoadedModel
 from antiphon.sources.shortlist import SHORTLIST, Shortlist, load_shortlist
 from antiphon.sources.vocabulary import EOS
+from antiphon.training import shortlist as learning
 from antiphon.training.shortlist import learn_shortlist
 
 Pair = tuple[list[int], list[int]]
@@ -96,6 +97,59 @@ def test_a_prefix_and_a_required_phrase_are_on_the_list() -> None:
     generator = Generator(LoadedModel(*parts, few))
     assert generator.generate("a b", shortlist=True, prefix="O").text.startswith("O")
     assert "N M" in generator.generate("a b", shortlist=True, beam=4, require=["N M"]).text
+
+
+def test_a_prefix_is_on_its_own_list_only() -> None:
+    """Another sentence's prefix is no business of this one."""
+    full = tiny_generator("bahdanau")
+    few = Shortlist(np.zeros(13, dtype=np.int64), np.zeros(0, dtype=np.int64), np.array([EOS, 5]))
+    generator = Generator(LoadedModel(full.config, full.model, full.source_tokenizer, full.target_tokenizer, few))
+    first, second = generator.generate(["a b", "c d"], shortlist=True, prefix=["O N M", ""])
+    assert first.text.startswith("O N M")
+    assert set(second.tokens) <= {"L", "</s>"}
+    alone = generator.generate("c d", shortlist=True)
+    assert (second.text, second.score) == (alone.text, pytest.approx(alone.score, abs=1e-5))
+
+
+def test_what_cannot_have_one_says_so(tmp_path: Path) -> None:
+    folder = Path(tiny_folder("transformer", tmp_path / "model"))
+    Shortlist(np.zeros(13, dtype=np.int64), np.zeros(0, dtype=np.int64), np.array([EOS, 5])).save(folder)
+    with pytest.raises(UserError, match="shortlist: an ensemble has none; leave it out"):
+        antiphon.load([folder, folder]).generate("a", shortlist=True)
+    with pytest.raises(UserError, match="shortlist: the last layer has 8 bits and cannot be cut; leave out int8"):
+        antiphon.load(folder, int8=True).generate("a", shortlist=True)
+    with pytest.raises(UserError, match="shortlist: given, but nothing is decoded for loss; leave it out"):
+        antiphon.evaluate(antiphon.load(folder), pairs_file(tmp_path), metrics=["loss"], shortlist=True)
+
+
+def pairs_file(folder: Path) -> str:
+    path = folder / "pairs.tsv"
+    path.write_text("a b\tK L\n\tnothing\nb\tL\n", "utf-8")
+    return str(path)
+
+
+def test_a_broken_one_is_made_again_and_what_is_left_out_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(tiny_folder("bahdanau", tmp_path / "model"))
+    pairs_file(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (folder / SHORTLIST).write_bytes(b"no")
+    said: list[str] = []
+    made = antiphon.shortlist(folder, per_token=1, say=said.append)
+    assert antiphon.load(folder).generate("a b", shortlist=True).tokens
+    assert made.of([4]).tolist()[0] == EOS
+    assert said[0] == "counting pairs.tsv"
+    assert any(sentence.startswith("left out: 1 x ") for sentence in said)
+    monkeypatch.setattr(learning, "MOST", 1)
+    said.clear()
+    antiphon.shortlist(folder, say=said.append)
+    assert "there are more pairs; the first 1 are counted" in said
+    (tmp_path / "pairs.tsv").write_text("\t\n", "utf-8")
+    with pytest.raises(UserError, match="not one line can be used"):
+        antiphon.shortlist(folder)
+    with pytest.raises(ModelFolderError, match="no such folder"):
+        antiphon.shortlist(tmp_path / "nowhere")
 
 
 def test_it_is_kept_in_the_folder(tmp_path: Path) -> None:

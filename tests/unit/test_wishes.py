@@ -86,7 +86,7 @@ def test_lengths_are_kept(generator: Generator) -> None:
         source = len(text.split()) + 1
         assert all(len(other.tokens) <= max(1, source // 2) for other in short.alternatives)
         assert all(len(other.tokens) >= 6 for other in long.alternatives)
-        assert all(len(other.tokens) >= int(1.2 * source) for other in doubled.alternatives)
+        assert all(len(other.tokens) >= 1.2 * source for other in doubled.alternatives)
 
 
 def test_a_shortest_length_gives_way_to_a_longest(generator: Generator) -> None:
@@ -107,6 +107,21 @@ def test_a_phrase_that_does_not_fit_is_flagged(generator: Generator) -> None:
     assert answer.tokens == ["N", "O", "K"]
     cut = generator.generate("a", require=["N O K"], max_ratio=1.0)
     assert (cut.tokens, cut.flags[1]) == (["N", "O"], "required: not said: 'N O K'")
+
+
+def test_a_prefix_may_say_what_is_forbidden_and_the_answer_says_so(generator: Generator) -> None:
+    both, other = generator.generate(["a b", "c"], prefix=["K L", ""], forbid=["L", "N O"])
+    assert both.tokens[:2] == ["K", "L"]
+    assert both.flags[-1] == "forbidden: said all the same: 'L'"
+    assert not any(flag.startswith("forbidden") for flag in other.flags)
+
+
+def test_rules_that_leave_nothing_to_say_are_not_called_a_maximum_length(generator: Generator) -> None:
+    answer = generator.generate("a b", forbid=list("KLMNO"), min_length=3, weights=False)
+    assert (answer.tokens, answer.flags) == (
+        [],
+        ["no way on: stopped after 0 tokens without an end, because no token was possible"],
+    )
 
 
 def test_nothing_twice(generator: Generator) -> None:
@@ -220,6 +235,11 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     (
         {"require": ["K L M"], "forbid": ["L M"]},
         ["forbid: a phrase in it is part of one that require asks for; leave it out of one of them"],
+    ),
+    ({"require": "K"}, ["require: give a list of phrases, such as ['K']"]),
+    (
+        {"n_best": 4, "patience": 0.5},
+        ["n_best: 4 answers, but the search stops when 2 have ended (beam x patience); raise patience"],
     ),
     ({"forbid": [" "]}, ["forbid: an empty phrase; leave it out"]),
     (

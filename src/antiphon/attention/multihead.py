@@ -29,7 +29,7 @@ class Heads:
         return self.keys.size(2)
 
     def select(self, rows: Tensor) -> Heads:
-        return Heads(self.keys[rows], self.values[rows])
+        return Heads(self.keys.index_select(0, rows), self.values.index_select(0, rows))
 
     def then(self, later: Heads) -> Heads:
         """These, and later ones after them."""

@@ -83,8 +83,10 @@ def explain(
             say(f"{name}: {table.shape[0]} positions of {table.shape[1]} dimensions")
         say(f"wrote {out}")
     elif tree:
+        put_flags(generator, str(text))
         show_tree(generator, str(text), out, beam, PRUNED if pruned is None else pruned)
     elif at is not None:
+        put_flags(generator, str(text))
         for choice in generator.alternatives(str(text), at - 1):
             put_line(f"{choice.probability:.4f}", choice.token, choice.text)
     elif out is None:
@@ -161,6 +163,12 @@ def mean_of(view: View) -> str:
     layers, heads = len(view.layers), len(view.heads)
     over = [f"{count} {name}s" for count, name in ((layers, "layer"), (heads, "head")) if count > 1]
     return f"{view.kind} attention, the mean over {' and '.join(over)}; --layer and --head show one, --out shows all"
+
+
+def put_flags(generator: Generator, text: str) -> None:
+    """What was not read of a text, or not known."""
+    for flag in generator.wording.question(text).flags:
+        say(flag)
 
 
 def put_answer(answer: Generation) -> None:

@@ -44,8 +44,8 @@ from antiphon.cli.searching import (
 )
 
 if TYPE_CHECKING:
-    from antiphon.config.schema import Config
     from antiphon.decoding.generation import Generation
+    from antiphon.decoding.generator import Generator
 
 __all__ = ["generate"]
 
@@ -111,8 +111,8 @@ def generate(
     generator = (
         api.load(runs, combine=(combine or Mean.arithmetic).value, int8=int8) if also else api.load(run, int8=int8)
     )
-    if weights and not looks_at_source(generator.config):
-        raise UserError("--weights: this model does not look at a source while it writes; leave --weights out")
+    if weights:
+        check_weights(generator)
     size = 1 if file in (None, "-") and sys.stdin.isatty() else batch_size or generator.config.decoding.batch_size
     utility = cast("Literal['chrf', 'bleu'] | None", mbr and mbr.value)
     stream, seen = generator.config.data.window is not None, Flags()
@@ -131,9 +131,17 @@ def generate(
     seen.close()
 
 
-def looks_at_source(config: Config) -> bool:
-    """Whether there are weights to put out: not of a static context, nor of a network that has no encoder."""
-    return config.model.kind == "encoder-decoder" and config.model.decoder.kind != "plain"
+def check_weights(generator: Generator) -> None:
+    """UserError where there are no weights to put out: the engine hands out none, or the model has none."""
+    from antiphon.decoding.engine import TorchEngine
+    from antiphon.errors import UserError
+
+    if not isinstance(generator.engine, TorchEngine):
+        raise UserError(
+            f"--weights: {generator.engine.name} hands out no attention; use the run that the export was made from"
+        )
+    if not generator.engine.looks:
+        raise UserError("--weights: this model does not look at a source while it writes; leave --weights out")
 
 
 def contradictions(beam: int | None, n_best: int, sample: bool, drawing: list[str]) -> list[str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from antiphon.cli.output import say
+from antiphon.cli.output import program, say
 
 __all__ = ["shortlist"]
 
@@ -27,4 +28,6 @@ def shortlist(
     found = api.shortlist(run, per_token=per_token, always=always, say=say)
     mean = len(found.tokens) / max(1, int((found.offsets[1:] > found.offsets[:-1]).sum()))
     say(f"{mean:.1f} tokens for a source token on average, {len(found.always)} always")
-    say(f"next: antiphon generate {run} --shortlist, or antiphon evaluate {run} PAIRS --shortlist to see what it costs")
+    name = shlex.quote(str(run))
+    say(f"next: {program()} generate {name} FILE --shortlist, or to see what it costs")
+    say(f"      {program()} evaluate {name} PAIRS --shortlist")

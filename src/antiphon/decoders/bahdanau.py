@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from antiphon.attention.context import Attended, AttentionContext
 from antiphon.decoders.bridge import Bridge
+from antiphon.decoders.output import OutputLayer
 from antiphon.decoders.stack import RecurrentStack
 from antiphon.decoders.state import Decoder, RecurrentState, Step
 from antiphon.encoders.embedding import TokenEmbedding
@@ -35,7 +36,7 @@ class BahdanauDecoder(Decoder[RecurrentState]):
         self.bridge = bridge
         self.combine = nn.Linear(stack.size + context.size + embedding.size, stack.size)
         self.dropout = nn.Dropout(dropout)
-        self.output = nn.Linear(stack.size, embedding.tokens)
+        self.output = OutputLayer(stack.size, embedding.tokens)
 
     def start(self, memory: Memory) -> RecurrentState:
         layers = self.bridge(memory.final)

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from antiphon.attention.context import Attended, AttentionContext, SourceSide
 from antiphon.decoders.bridge import Bridge
+from antiphon.decoders.output import OutputLayer
 from antiphon.decoders.stack import RecurrentStack
 from antiphon.decoders.state import Decoder, RecurrentState, Step
 from antiphon.encoders.embedding import TokenEmbedding
@@ -41,7 +42,7 @@ class LuongDecoder(Decoder[RecurrentState]):
         self.input_feeding = input_feeding
         self.combine = nn.Linear(stack.size + context.size, stack.size)  # [W1 W2]
         self.dropout = nn.Dropout(dropout)
-        self.output = nn.Linear(stack.size, embedding.tokens)
+        self.output = OutputLayer(stack.size, embedding.tokens)
 
     def start(self, memory: Memory) -> RecurrentState:
         layers = self.bridge(memory.final)

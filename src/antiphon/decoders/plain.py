@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from antiphon.decoders.output import OutputLayer
 from antiphon.decoders.stack import RecurrentStack
 from antiphon.decoders.state import Reader, Step
 from antiphon.decoders.static import StaticContext
@@ -54,7 +55,7 @@ class PlainDecoder(Reader[PlainState]):
         self.stack = stack
         self.context = context
         self.dropout = nn.Dropout(dropout)
-        self.output = nn.Linear(stack.size, embedding.tokens)
+        self.output = OutputLayer(stack.size, embedding.tokens)
 
     def start(self, memory: Memory) -> PlainState:
         zeros = self.stack.zeros(memory.mask.size(0))

@@ -18,8 +18,9 @@ CELLS = {"gru": torch.gru_cell, "rnn": torch.rnn_tanh_cell, "rnn-relu": torch.rn
 class RecurrentStack(nn.Module):
     """s_t = g(s_{t-1}, x_t) in each layer.
 
-    A state is a tuple of tensors [R, L, H]: (s,) for RNN and GRU, (s, carry) for LSTM. `run` is the fused network over
-    all steps; `step` is the same with one cell a layer, quicker for a single step. A test binds them.
+    A state is a tuple of tensors [R, L, H]: (s,) for RNN and GRU, (s, carry) for LSTM. `fused` is the network
+    over all steps; `step` is the same with one cell a layer, quicker for a single step; `run` takes the one that is
+    quicker. A test binds them.
     """
 
     def __init__(self, *, cell: Kind, inputs: int, size: int, layers: int, dropout: float) -> None:
@@ -41,6 +42,10 @@ class RecurrentStack(nn.Module):
         if inputs.size(1) == 1 and not self.training:  # search: half the time of the fused network
             top, after = self.step(inputs[:, 0], state)
             return top.unsqueeze(1), after
+        return self.fused(inputs, state)
+
+    def fused(self, inputs: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """`run` by one call of torch for all layers and steps."""
         first = tuple(part.transpose(0, 1).contiguous() for part in state)  # torch wants [L, R, H]
         outputs, last = self.network(inputs, first if self.cell == "lstm" else first[0])
         ends = last if self.cell == "lstm" else (last,)

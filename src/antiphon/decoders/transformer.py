@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from antiphon.attention.multihead import Heads, Seen, causal_mask
+from antiphon.decoders.output import OutputLayer
 from antiphon.decoders.state import Looks, Reader, Step
 from antiphon.encoders.embedding import TokenEmbedding
 from antiphon.encoders.positions import Positions
@@ -143,7 +144,7 @@ class TransformerDecoder(Reader[TransformerState]):
         self.dropout = nn.Dropout(plan.dropout)
         self.blocks = nn.ModuleList(DecoderBlock(plan, memory=memory) for _ in range(layers))
         self.norm = plan.last_norm()
-        self.output = nn.Linear(plan.size, embedding.tokens)
+        self.output = OutputLayer(plan.size, embedding.tokens)
         nn.init.xavier_uniform_(self.output.weight)
         nn.init.zeros_(self.output.bias)
 

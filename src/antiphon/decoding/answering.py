@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from antiphon.decoding.engine import Engine
-from antiphon.decoding.flags import missing_flags, repetition_flags, unattended_flags
+from antiphon.decoding.flags import (
+    ending_flags,
+    forbidden_flags,
+    missing_flags,
+    repetition_flags,
+    unattended_flags,
+)
 from antiphon.decoding.generation import Generation
 from antiphon.decoding.grouping import alike
 from antiphon.decoding.hypothesis import Hypothesis
@@ -64,7 +70,7 @@ class Answering:
         ]
         best = [answers[0] for answers in found]
         answers = self._seen(batch, best, answers, seen)
-        return [self._flagged(*row, options) for row in zip(answers, best, strict=True)]
+        return [self._flagged(*row, options) for row in zip(batch, answers, best, strict=True)]
 
     def _ordered(self, question: Question, found: list[Hypothesis], options: SearchOptions) -> list[Hypothesis]:
         """By coverage or likeness, if that is wished."""
@@ -107,12 +113,20 @@ class Answering:
         matrices = self.engine.weights([question.source for question in batch], targets)
         return [replace(answer, weights=one) for answer, one in zip(answers, matrices, strict=True)]
 
-    def _flagged(self, answer: Generation, best: Hypothesis, options: SearchOptions) -> Generation:
-        named = [self.wording.target.decode(phrase) for phrase in options.require]
-        more = [*repetition_flags(best.tokens), *missing_flags(best, options.require, named)]
+    def _flagged(self, question: Question, answer: Generation, best: Hypothesis, options: SearchOptions) -> Generation:
+        endless = self.wording.end < 0  # a stream
+        more = [] if endless else ending_flags(best, options.longest(len(question.source) + 1))
+        more += repetition_flags(best.tokens)
+        more += missing_flags(best, options.require, self._named(options.require))
+        more += forbidden_flags(
+            best, self.wording.target.decode(best.tokens), options.forbid, self._named(options.forbid)
+        )
         if answer.weights is not None:
             more += unattended_flags(answer.weights, answer.source_tokens)
         return replace(answer, flags=[*answer.flags, *more])
+
+    def _named(self, phrases: tuple[tuple[int, ...], ...]) -> list[str]:
+        return [self.wording.target.decode(phrase) for phrase in phrases]
 
 
 def _silence(question: Question) -> Generation:

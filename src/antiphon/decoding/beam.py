@@ -73,9 +73,9 @@ def beam_search(
 ) -> list[list[Hypothesis]]:
     """At most `room.size` answers per sentence, best first; after them those that `max_length` cut.
 
-    Answers are fewer only where no more exist. Where no hypothesis of a sentence can go on, those that got
-    stuck come back unfinished. Equal scores: the lower hypothesis, then the lower token. All hypotheses on a frontier
-    are equally long, so `length_penalty` matters for the final order only.
+    Answers are fewer only where no more exist, or where the room was full before. Where no hypothesis of a sentence
+    can go on, those that got stuck come back unfinished. Equal scores: see the choice. All hypotheses on a frontier are
+    equally long, so `length_penalty` matters for the final order only.
     """
     beam = Beam(state, ask, room, choice, observer)
     with torch.no_grad():

@@ -98,11 +98,22 @@ class TorchEngine:
 
     def problems(self, options: SearchOptions) -> list[str]:
         wanted = {"coverage": bool(options.coverage), "replace_unknown": options.unknown}
-        return [
+        found = [
             f"{name}: this model does not look at a source while it writes; leave it out"
             for name, asked in wanted.items()
             if asked and not self.looks
         ]
+        return [*found, *self.shortlist_problems()] if options.shortlist else found
+
+    def shortlist_problems(self) -> list[str]:
+        """Why it cannot compute the tokens of a shortlist alone."""
+        if self._writer.shortlist is not None and self.name == "torch int8":
+            return ["shortlist: the last layer has 8 bits and cannot be cut; leave out int8 or shortlist"]
+        if self._writer.shortlist is not None:
+            return []
+        if self.name not in ("torch", "torch int8"):
+            return [f"shortlist: an export to {self.name} has none; leave it out, or use the run it was made from"]
+        return ["shortlist: the model has none; `antiphon shortlist RUN` learns one from its training pairs"]
 
     def write(
         self, batch: list[Question], prefixes: list[list[int]], options: SearchOptions, numbers: list[tuple[int, ...]]

@@ -6,12 +6,22 @@ from __future__ import annotations
 import numpy as np
 
 from antiphon.decoding.hypothesis import Hypothesis
-from antiphon.decoding.required import Phrases
+from antiphon.decoding.required import Phrases, contains
 
-__all__ = ["missing_flags", "repetition_flags", "unattended_flags"]
+__all__ = ["ending_flags", "forbidden_flags", "missing_flags", "repetition_flags", "unattended_flags"]
 
 LOOP, TIMES, PERIOD = 8, 3, 6  # tokens in all, repetitions, and the longest phrase that is looked for
 LITTLE, MANY = 0.1, 0.5  # attention a source token gets in all; share of such tokens
+
+
+def ending_flags(best: Hypothesis, longest: int) -> list[str]:
+    """No </s>: the answer was cut at its longest, or the rules and the model left nothing to go on with."""
+    said = len(best.tokens)
+    if best.finished:
+        return []
+    if said >= longest:
+        return [f"maximum length: stopped after {said} tokens without an end"]
+    return [f"no way on: stopped after {said} tokens without an end, because no token was possible"]
 
 
 def repetition_flags(tokens: tuple[int, ...]) -> list[str]:
@@ -40,3 +50,11 @@ def missing_flags(best: Hypothesis, require: tuple[tuple[int, ...], ...], named:
     missing = Phrases(require).missing(best.tokens)
     lost = [name for phrase, name in zip(require, named, strict=True) if phrase in missing]
     return [f"required: not said: {', '.join(map(repr, lost))}"] if lost else []
+
+
+def forbidden_flags(best: Hypothesis, text: str, forbid: tuple[tuple[int, ...], ...], named: list[str]) -> list[str]:
+    """Forbidden phrases that are in the answer after all: in a prefix, or cut into other tokens."""
+    words = f" {text} "
+    both = zip(forbid, named, strict=True)
+    said = [name for phrase, name in both if contains(best.tokens, phrase) or f" {name} " in words]
+    return [f"forbidden: said all the same: {', '.join(map(repr, said))}"] if said else []

@@ -65,21 +65,20 @@ class Frontier:
     ) -> Candidates:
         """The best of the W·V candidates of log_probs [B·W, V], and `spare` more that are not taken.
 
-        A bonus [sentences, V] counts in the choice only.
+        What is impossible is written into log_probs. A bonus [sentences, V] counts in the choice only.
         """
         B, W = self.tokens.shape
         V = log_probs.size(1)
-        scores = self.totals.unsqueeze(2) + log_probs.reshape(B, W, V)
-        said = Said(self.sentences, self.said)
-        constraints.apply(scores, said)
+        each, said = log_probs.reshape(B, W, V), Said(self.sentences, self.said)
+        constraints.apply(each, said)
         count = min(self.room.candidates(self.finished) + spare, W * V)
-        wanted = scores if bonus is None else scores + bonus.to(scores.device)[self.sentences].unsqueeze(1)
-        places = choice.places(wanted, said, count)
-        totals, tokens = scores.flatten(1).gather(1, places), places % V
+        wanted = each if bonus is None else each + bonus.to(each.device)[self.sentences].unsqueeze(1)
+        places = choice.places(self.totals, wanted, said, count)
+        own, slots, tokens = each.reshape(B, W * V).gather(1, places), places // V, places % V
+        totals = self.totals.gather(1, slots) + own
         totals = totals.masked_fill(totals.isnan(), IMPOSSIBLE)
         taken = self.room.taken(tokens == end, self.finished) & (totals > IMPOSSIBLE)
-        own = log_probs.reshape(B, W * V).gather(1, places)
-        return Candidates(places // V, tokens, own, totals, taken, taken & (tokens == end))
+        return Candidates(slots, tokens, own, totals, taken, taken & (tokens == end))
 
     def advance(self, chosen: Candidates, nodes: Tensor) -> tuple[Frontier, Tensor]:
         """The next frontier [B', W'], no wider than its fullest sentence, and the old rows it continues [B', W']."""

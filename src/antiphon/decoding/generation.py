@@ -57,7 +57,7 @@ class Generation:
     score: float  # sum of log_probs / length ^ length_penalty
     log_probs: list[float]  # one a token
     source_tokens: list[str]  # what was read: the source, or a language model's prompt
-    weights: np.ndarray | None = None  # attention to the source [T, S], of many heads the mean; None: it has none
+    weights: np.ndarray | None = None  # attention to the source [T, S], of many heads the mean; None: no such, or parts
     looks: Heads | None = None  # every layer and head, if asked for
     flags: list[str] = field(default_factory=list)
     alternatives: list[Alternative] = field(default_factory=list)  # the n best, this one first
@@ -97,7 +97,8 @@ def joined(parts: list[Generation], length_penalty: float) -> Generation:
     if len(parts) == 1:
         return parts[0]
     flags = [f"split: too long to be read at once; answered in {len(parts)} parts"]
-    others = zip(*(part.alternatives for part in parts), strict=False)
+    spoken = [part for part in parts if part.alternatives]  # of nothing there is no answer
+    others = zip(*(part.alternatives for part in spoken), strict=False)
     alternatives = [_one(list(each), length_penalty) for each in others]
     whole = _one(parts, length_penalty)
     return Generation(
@@ -114,7 +115,7 @@ def joined(parts: list[Generation], length_penalty: float) -> Generation:
 def _one(parts: list[Generation] | list[Alternative], length_penalty: float) -> Alternative:
     log_probs = [value for part in parts for value in part.log_probs]
     return Alternative(
-        text=" ".join(part.text for part in parts),
+        text=" ".join(part.text for part in parts if part.text),
         tokens=[token for part in parts for token in part.tokens],
         score=sum(log_probs) / max(1, len(log_probs)) ** length_penalty,
         log_probs=log_probs,

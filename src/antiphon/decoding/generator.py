@@ -105,6 +105,7 @@ class Generator:
         if not 1 <= count <= size:
             raise UserError(f"count: must be from 1 to the {size} tokens of the model, not {count}")
         options = options_of({"beam": 1}, self.config.decoding, self.wording)
+        _refuse(self.engine.problems(options))
         told = self._prefixes(answer or "", 1)
         [[best]] = self.engine.write([question], told, options, [(0,)])
         said = list(best.tokens)
@@ -127,8 +128,13 @@ class Generator:
     def tree(self, text: str, *, pruned: int = 3, **wishes: Unpack[Wishes]) -> TokenTree:
         """The tree of a beam search for one text, with so many pruned candidates a step."""
         options = options_of(wishes, self.config.decoding, self.wording)
+        if pruned < 0:
+            raise UserError(f"pruned: must be at least 0, not {pruned}")
         if options.sampling is not None or options.diversity is not None:
             raise UserError("tree: it is that of one beam; leave out sample and diversity")
+        if options.coverage:
+            raise UserError("tree: coverage orders answers when the search is over; leave it out")
+        _refuse(self.engine.problems(options))
         question = self._searchable(text, options.max_length)
         watcher = Watcher(pruned)
         [best, *_] = self.engine.watch(question, options, watcher)
@@ -147,8 +153,7 @@ class Generator:
         questions = [self.wording.question(source) for source, _ in both]
         texts = [text for _, text in both]
         targets = [self.wording.closed(text) for text in texts]
-        if problems := self.limits.of_targets(questions, texts, targets):
-            raise UserError(problems)
+        _refuse(self.limits.of_targets(questions, texts, targets))
         found = self.engine.log_probs([question.source for question in questions], targets, size)
         rows = zip(questions, texts, targets, found, strict=True)
         return [self.wording.scored(question, text, ids, log_probs) for question, text, ids, log_probs in rows]
@@ -162,8 +167,7 @@ class Generator:
             raise UserError(
                 "this language model writes in windows, each with a search of its own; there is no one search"
             )
-        if problems := self.limits.of_answers([question], max_length or usual, looks=False):
-            raise UserError(problems)
+        _refuse(self.limits.of_answers([question], max_length or usual, looks=False))
         return question
 
     def _prefixes(self, prefix: str | list[str], count: int) -> list[list[int]]:
@@ -186,10 +190,14 @@ class Generator:
         questions = [self.wording.question(texts[row][part]) for row, part in places]
         spoken = [question for question in questions if not question.silent]
         limits = self.limits.of_answers(spoken, options.max_length, looks=seen.looks)
-        if problems := [*self.engine.problems(options), *limits]:
-            raise UserError(problems)
+        _refuse([*self.engine.problems(options), *limits])
         told = [prefixes[row] if part == 0 else [] for row, part in places]
-        numbers: list[tuple[int, ...]] = [(first + row, part) if part else (first + row,) for row, part in places]
+        numbers: list[tuple[int, ...]] = [(first + row, part) for row, part in places]
         found = iter(Answering(self.engine, self.wording).answers(questions, told, options, numbers, seen))
         answers = [[next(found) for _ in parts] for parts in texts]
         return [joined(parts, options.length_penalty) for parts in answers]
+
+
+def _refuse(problems: list[str]) -> None:
+    if problems:
+        raise UserError(problems)

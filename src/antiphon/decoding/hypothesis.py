@@ -20,7 +20,10 @@ class Step(Protocol[S]):
     """One step of any model."""
 
     def __call__(self, tokens: Tensor, state: S, /) -> tuple[Tensor, S]:
-        """Last tokens [R] and their state → log probabilities of the next tokens [R, V] and the state after."""
+        """Last tokens [R] and their state → log probabilities of the next tokens [R, V] and the state after.
+
+        Search may write into the log probabilities.
+        """
         ...
 
 

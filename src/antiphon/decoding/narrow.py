@@ -12,7 +12,6 @@ import torch
 from torch import Tensor, nn
 
 from antiphon.decoding.constraints import IMPOSSIBLE
-from antiphon.errors import UserError
 from antiphon.model import SequenceModel
 from antiphon.sequence import State
 from antiphon.sources.shortlist import Shortlist
@@ -34,10 +33,12 @@ class NarrowState:
 class NarrowStep:
     """log p over the tokens of each sentence's own list; all others are impossible. So company makes no difference."""
 
-    def __init__(self, model: SequenceModel, shortlist: Shortlist, sources: list[list[int]], also: set[int]) -> None:
-        """What is in `also` is on every list."""
-        more = np.array(sorted(also), dtype=np.int64)
-        lists = [np.union1d(shortlist.of(source), more) for source in sources]
+    def __init__(
+        self, model: SequenceModel, shortlist: Shortlist, sources: list[list[int]], also: list[set[int]]
+    ) -> None:
+        """What is in `also`, one set for each source, is on its list, too."""
+        both = zip(sources, also, strict=True)
+        lists = [np.union1d(shortlist.of(source), np.array(sorted(more), dtype=np.int64)) for source, more in both]
         tokens = np.unique(np.concatenate(lists))
         self.tokens = torch.from_numpy(tokens)
         self.own = torch.from_numpy(np.stack([np.isin(tokens, one, assume_unique=True) for one in lists]))
@@ -59,8 +60,7 @@ class NarrowStep:
 def narrowed(model: SequenceModel, tokens: Tensor) -> SequenceModel:
     """The same model, whose logits have a column for each of these tokens only."""
     output = model.decoder.output
-    if not isinstance(output, nn.Linear):
-        raise UserError("shortlist: the last layer has 8 bits and cannot be cut; leave out int8 or shortlist")
+    assert isinstance(output, nn.Linear)  # 8 bits are refused before
     few = nn.Linear(output.in_features, len(tokens), bias=output.bias is not None, device="meta")
     few.weight = nn.Parameter(output.weight[tokens], requires_grad=False)
     if output.bias is not None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from antiphon.decoding.diverse import Diversity
-from antiphon.decoding.required import Phrases
+from antiphon.decoding.required import Phrases, contains
 from antiphon.decoding.sample import Sampling
 
 __all__ = ["MOST", "SearchOptions", "Utility"]
@@ -46,7 +46,7 @@ class SearchOptions:
 
     def shortest(self, source: int) -> int:
         """The least tokens of an answer to a source of so many, both with </s>."""
-        return self.min_length if self.min_ratio is None else max(self.min_length, int(self.min_ratio * source))
+        return self.min_length if self.min_ratio is None else max(self.min_length, math.ceil(self.min_ratio * source))
 
     def problems(self) -> list[str]:
         """A sentence for each value that makes no sense, alone or with another."""
@@ -77,6 +77,13 @@ class SearchOptions:
         found = []
         if self.sampling is None and self.n_best > self.beam:
             found.append(f"n_best: {self.n_best} answers need a beam of at least {self.n_best}, not {self.beam}")
+        if self.patience is not None and 0 < self.patience < 1 and self.n_best <= self.beam:
+            ended = math.ceil(self.beam * self.patience)
+            if self.n_best > ended:
+                found.append(
+                    f"n_best: {self.n_best} answers, but the search stops when {ended} have ended (beam x patience); "
+                    "raise patience"
+                )
         if self.min_length > self.max_length:
             found.append(f"min_length: {self.min_length} is more than max_length {self.max_length}; change one of them")
         if self.min_ratio is not None and self.max_ratio is not None and self.min_ratio > self.max_ratio:
@@ -117,10 +124,6 @@ class SearchOptions:
                 f"require: {needed} tokens with </s> do not fit into max_length {self.max_length}; raise max_length"
             )
         for phrase in self.require:
-            if any(_inside(never, phrase) for never in self.forbid):
+            if any(contains(phrase, never) for never in self.forbid):
                 found.append("forbid: a phrase in it is part of one that require asks for; leave it out of one of them")
         return found
-
-
-def _inside(part: tuple[int, ...], whole: tuple[int, ...]) -> bool:
-    return any(whole[first : first + len(part)] == part for first in range(len(whole) - len(part) + 1))

@@ -17,7 +17,7 @@ from torch import Tensor
 from antiphon.decoding.constraints import IMPOSSIBLE, Said
 from antiphon.decoding.ranking import best_candidates
 
-__all__ = ["Banks", "Phrases", "Required"]
+__all__ = ["Banks", "Phrases", "Required", "contains"]
 
 Tokens = tuple[int, ...]
 
@@ -30,7 +30,7 @@ class Phrases:
 
     def missing(self, said: Tokens) -> list[Tokens]:
         """Phrases that do not stand in it."""
-        return [phrase for phrase in self.phrases if not _contains(said, phrase)]
+        return [phrase for phrase in self.phrases if not contains(said, phrase)]
 
     def begun(self, said: Tokens) -> tuple[Tokens, int]:
         """Of those that are missing the one furthest begun at the end of what was said, and how far; () if none is."""
@@ -55,7 +55,8 @@ def _at_the_end(said: Tokens, phrase: Tokens) -> list[int]:
     return [n for n in range(len(phrase)) if said[len(said) - n :] == phrase[:n]]
 
 
-def _contains(said: Tokens, phrase: Tokens) -> bool:
+def contains(said: Tokens, phrase: Tokens) -> bool:
+    """Whether a phrase stands in what was said."""
     return any(said[first : first + len(phrase)] == phrase for first in range(len(said) - len(phrase) + 1))
 
 
@@ -91,24 +92,29 @@ def _only(scores: Tensor, tokens: list[int]) -> None:
 
 @dataclass(frozen=True)
 class Banks:
-    """Candidates by how much of the phrases they have said, a bank for each; the banks give their best in turn."""
+    """Candidates by how much of the phrases they have said, a bank for each; the banks give their best in turn.
+
+    In the banks are the `size` best candidates and all that bring a phrase further. How many are asked for, which may
+    depend on other sentences or on an observer, does not change their order.
+    """
 
     phrases: Phrases
+    size: int
 
-    def places(self, scores: Tensor, said: Said, count: int) -> Tensor:
-        """In turn, from the bank that has said the most; what is impossible comes last."""
-        flat, V = scores.flatten(1), scores.size(2)
-        best = best_candidates(flat, count)[1].tolist()
+    def places(self, totals: Tensor, log_probs: Tensor, said: Said, count: int) -> Tensor:
+        """In turn, from the bank that has said the most; then the others by score; what is impossible comes last."""
+        flat, V = (totals.unsqueeze(2) + log_probs).flatten(1), log_probs.size(2)
+        best = best_candidates(flat, min(max(count, self.size), flat.size(1)))[1].tolist()
         rows = []
         for row, places in enumerate(best):
             tokens = [tuple(one) for one in said.tokens[row].tolist()]
             more = [slot * V + token for slot, one in enumerate(tokens) for token in sorted(self.phrases.next(one))]
-            seen = list(dict.fromkeys([*places, *more]))
+            seen = list(dict.fromkeys([*places[: self.size], *more]))
             values = zip(flat[row, seen].tolist(), seen, strict=True)
             possible = sorted((-value, place) for value, place in values if value > IMPOSSIBLE)
             ordered = self._in_turn({place: (*tokens[place // V], place % V) for _, place in possible})
             rows.append(list(dict.fromkeys([*ordered, *places]))[:count])
-        return torch.tensor(rows, device=scores.device)
+        return torch.tensor(rows, device=log_probs.device)
 
     def _in_turn(self, candidates: dict[int, Tokens]) -> list[int]:
         """The places, best first, are dealt from the banks round after round."""

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from antiphon.decoding.ask import Ask
+from antiphon.decoding.constraints import IMPOSSIBLE
 from antiphon.decoding.hypothesis import Hypothesis, Step
 from antiphon.decoding.ranking import best_candidates
 from antiphon.decoding.single import single_search
@@ -70,8 +71,9 @@ def sample_search(step: Step[S], state: S, ask: Ask, *, sampling: Sampling, draw
     """
 
     def choose(scores: Tensor, live: Tensor) -> Tensor:
+        known = scores.masked_fill(scores.isnan(), IMPOSSIBLE)
         uniform = torch.tensor([draws[sentence]() for sentence in live.tolist()], dtype=torch.float64)
-        return draw(scores, uniform.to(scores.device), sampling)
+        return draw(known, uniform.to(scores.device), sampling)
 
     return single_search(step, state, choose, ask)
 

@@ -40,7 +40,7 @@ def search(
     if options.diversity is not None:
         room = _room(options, options.beam // options.diversity.groups)
         return diverse_search(step, state, ask, room=room, diversity=options.diversity, vocabulary=vocabulary)
-    choice = Banks(Phrases(options.require)) if options.require else BEST
+    choice = Banks(Phrases(options.require), options.beam) if options.require else BEST
     return beam_search(step, state, ask, room=_room(options, options.beam), choice=choice, observer=observer)
 
 

@@ -19,7 +19,7 @@ __all__ = ["Choose", "single_search"]
 S = TypeVar("S", bound=State)
 
 Choose = Callable[[Tensor, Tensor], Tensor]
-"""Log probabilities [B, V] of these sentences [B] → a token for each [B]."""
+"""Log probabilities [B, V] of these sentences [B] → a token for each [B]; what is not a number is impossible."""
 
 
 def single_search(step: Step[S], state: S, choose: Choose, ask: Ask) -> list[Hypothesis]:
@@ -54,12 +54,9 @@ def single_search(step: Step[S], state: S, choose: Choose, ask: Ask) -> list[Hyp
 
 def _chosen(log_probs: Tensor, choose: Choose, constraints: Constraints, said: Said) -> tuple[Tensor, Tensor]:
     """The token of each row [B] and its log probability [B]."""
-    # A token whose probability is not a number is impossible. This comes first, and makes a copy, because the step may
-    # still own its tensor: a second choice would draw again for every sentence.
-    scores = log_probs.masked_fill(log_probs.isnan(), IMPOSSIBLE)
-    constraints.apply(scores.unsqueeze(1), said)
-    tokens = choose(scores, said.sentences)
-    return scores.gather(1, tokens.unsqueeze(1)).squeeze(1), tokens
+    constraints.apply(log_probs.unsqueeze(1), said)
+    tokens = choose(log_probs, said.sentences)
+    return log_probs.gather(1, tokens.unsqueeze(1)).squeeze(1), tokens
 
 
 def _collect(columns: list[tuple[Tensor, Tensor, Tensor]], ask: Ask) -> list[Hypothesis]:

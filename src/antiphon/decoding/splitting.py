@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 __all__ = ["in_parts"]
 
-SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])\s*")
+SENTENCE_END = re.compile(r"((?<=[.!?…])\s+|(?<=[。！？])\s*)")
 
 
 def in_parts(text: str, longest: int, length: Callable[[str], int]) -> list[str]:
@@ -15,8 +15,11 @@ def in_parts(text: str, longest: int, length: Callable[[str], int]) -> list[str]
     if length(text) <= longest:
         return [text]
     parts: list[str] = []
-    for sentence in filter(str.strip, SENTENCE_END.split(text)):
-        joined = f"{parts[-1]} {sentence}" if parts else sentence
+    first, *others = SENTENCE_END.split(text)  # then gaps and sentences in turn
+    for gap, sentence in [("", first), *zip(others[::2], others[1::2], strict=True)]:
+        if not sentence.strip():
+            continue
+        joined = f"{parts[-1]}{' ' if gap else ''}{sentence}" if parts else sentence
         if parts and length(joined) <= longest:
             parts[-1] = joined
         else:

@@ -129,6 +129,9 @@ def _unknown(wishes: Wishes, wording: Wording) -> list[str]:
     """Phrases that the model cannot say."""
     found = []
     for name, texts in (("forbid", wishes.get("forbid")), ("require", wishes.get("require"))):
+        if isinstance(texts, str):  # a text is a list of letters, too
+            found.append(f"{name}: give a list of phrases, such as [{texts!r}]")
+            continue
         for text in texts or []:
             if not wording.target.encode(text):
                 found.append(f"{name}: an empty phrase; leave it out")

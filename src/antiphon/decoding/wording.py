@@ -77,16 +77,14 @@ class Wording(ABC):
             )
             for hypothesis, replaced in zip(hypotheses, words, strict=True)
         ]
-        best, flags = alternatives[0], list(question.flags)
-        if not hypotheses[0].finished and self.end != NEVER:
-            flags.append(f"maximum length: stopped after {len(hypotheses[0].tokens)} tokens without an end")
+        best = alternatives[0]
         return Generation(
             text=best.text,
             tokens=best.tokens,
             score=best.score,
             log_probs=best.log_probs,
             source_tokens=self.read(question),
-            flags=flags,
+            flags=list(question.flags),
             alternatives=alternatives,
         )
 

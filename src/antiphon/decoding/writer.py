@@ -19,11 +19,11 @@ from antiphon.decoding.ruling import rules_of
 from antiphon.decoding.sample import Draw, dice
 from antiphon.decoding.search import search
 from antiphon.decoding.wording import Question, Wording
-from antiphon.errors import UserError
 from antiphon.model import SequenceModel
 from antiphon.sequence import State
 from antiphon.sources.batches import source_batch
 from antiphon.sources.shortlist import Shortlist
+from antiphon.sources.vocabulary import UNK
 
 __all__ = ["Writer"]
 
@@ -80,11 +80,9 @@ class Writer:
         ask = self._ask(contexts, options, prefixes, rules_of(options, self.wording, batch))
         if not options.shortlist:
             return self._go_on(state, contexts, ask, options, draws, observer)
-        if self.shortlist is None:
-            raise UserError(
-                "shortlist: the model has none; `antiphon shortlist RUN` learns one from its training pairs"
-            )
-        also = {token for phrase in (*prefixes, *options.require) for token in phrase}
+        assert self.shortlist is not None  # else the engine has a sentence for it
+        everywhere = {token for phrase in options.require for token in phrase} | ({UNK} if options.unknown else set())
+        also = [everywhere | set(prefix) for prefix in prefixes]
         step = NarrowStep(self.model, self.shortlist, [question.source for question in batch], also)
         size = self.wording.target.size
         return search(step, step.begin(state), ask, options, vocabulary=size, draws=draws, observer=observer)

@@ -46,8 +46,10 @@ def evaluate_examples(
 ) -> Evaluation:
     """Decodes every source once, if a metric needs it, and compares with the best reference; 0 samples: no interval."""
     compared = [name for name in metrics if name not in OF_LOSS]
-    if beam is not None and not compared:
-        raise UserError(f"beam: {beam}, but nothing is decoded for {', '.join(metrics) or 'no metric'}; leave it out")
+    given = [*([f"beam: {beam}"] if beam is not None else []), *(["shortlist: given"] if shortlist else [])]
+    if given and not compared:
+        why = f"but nothing is decoded for {', '.join(metrics) or 'no metric'}; leave it out"
+        raise UserError([f"{one}, {why}" for one in given])
     if generator.config.data.source is None:
         return _evaluate_texts(generator, examples, metrics, batch_size, dropped or {}, samples)
     began = time.perf_counter()

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, PositiveInt, ValidationError
 
 from antiphon.config.models import EncoderDecoderConfig
 from antiphon.errors import ModelFolderError
@@ -45,8 +45,8 @@ class Architecture(BaseModel):
     decoder_attention_heads: PositiveInt = 16
     decoder_ffn_dim: PositiveInt = 4096
     activation_function: Literal["relu", "gelu", "swish", "silu"] = "gelu"
-    dropout: float = 0.1
-    max_position_embeddings: PositiveInt = 1024
+    dropout: float = Field(0.1, ge=0.0, lt=1.0)
+    max_position_embeddings: int = Field(1024, ge=2)  # a token and </s>
     scale_embedding: bool = False
     tie_word_embeddings: bool = True
     share_encoder_decoder_embeddings: bool = True
@@ -87,7 +87,7 @@ class Generation(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     num_beams: PositiveInt = 1
-    length_penalty: float = 1.0
+    length_penalty: FiniteFloat = 1.0
     max_length: PositiveInt | None = None
     unused: dict[str, Any] = {}
 
@@ -103,7 +103,7 @@ def read_architecture(folder: Path) -> Architecture:
         raise ModelFolderError(f"{folder}: no such folder; give one that `transformers` has saved")
     content = read_json(path)
     kind = content.get("model_type")
-    if kind not in USUAL:
+    if not isinstance(kind, str) or kind not in USUAL:
         relative = ", a relative of BART with other norms or positions" if kind in RELATIVES else ""
         raise ModelFolderError(f"{path}: model_type {kind!r}{relative}; only {' and '.join(USUAL)} can be imported")
     given = {key: value for key, value in content.items() if value is not None}
@@ -113,13 +113,14 @@ def read_architecture(folder: Path) -> Architecture:
 
 def read_generation(folder: Path) -> Generation:
     """generation_config.json; older folders have these keys in config.json."""
-    content = {**read_json(folder / "config.json"), **_generation(folder)}
+    older, newer = read_json(folder / "config.json"), _generation(folder)
+    content = {**older, **newer}
     given = {key: value for key, value in content.items() if value is not None}
     unused = {key: given[key] for key, (usual, _) in NOT_KEPT.items() if given.get(key, usual) != usual}
     try:
         return Generation.model_validate({**given, "unused": unused})
     except ValidationError as error:
-        raise _refused(folder / "generation_config.json", error) from error
+        raise _refused(folder / ("generation_config.json" if newer else "config.json"), error) from error
 
 
 def read_json(path: Path) -> dict[str, Any]:

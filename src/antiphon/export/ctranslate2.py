@@ -40,10 +40,8 @@ def write(loaded: LoadedModel, folder: Path, int8: bool) -> dict[str, Any]:
 
 def vocabulary_map(shortlist: Shortlist) -> str:
     """A line for each source token, of which the first is empty: what is always there."""
-    source, target = (
-        names(len(shortlist.offsets) - 1),
-        names(1 + int(max(shortlist.tokens.max(), shortlist.always.max()))),
-    )
+    highest = max(int(tokens.max(initial=0)) for tokens in (shortlist.tokens, shortlist.always))
+    source, target = names(len(shortlist.offsets) - 1), names(highest + 1)
     lists = [("", shortlist.always), *((source[token], shortlist.alone(token)) for token in range(len(source)))]
     return "".join(f"{name}\t{' '.join(target[token] for token in tokens)}\n" for name, tokens in lists if len(tokens))
 

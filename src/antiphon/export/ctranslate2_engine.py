@@ -70,7 +70,8 @@ class CTranslate2Engine:
     - right after a prefix, only the best hypothesis may end
 
     With a shortlist, a sentence may say what the lists of all sentences of its batch have: there an answer can depend
-    on its company, and scores are of what is left.
+    on its company. Its score is of what is left, unless it is read once more (beams with log_probs, answers after a
+    prefix): that is of the whole vocabulary.
     """
 
     name = "ctranslate2"
@@ -104,10 +105,6 @@ class CTranslate2Engine:
         if options.shortlist and not self.shortlist:
             found.append(
                 "shortlist: the export has none; `antiphon shortlist RUN` learns one, then export the run again"
-            )
-        if options.beam > 1 and options.n_best > _kept(options):
-            found.append(
-                f"n_best: the search stops when {_kept(options)} answers have ended (beam x patience); raise patience"
             )
         return found
 

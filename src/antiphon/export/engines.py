@@ -28,14 +28,14 @@ class Target:
 
     module: str
     needs: tuple[str, ...]  # packages
-    extra: str  # of antiphon, which installs them
+    extra: str  # of antiphon, which installs them; "" where nothing is needed
     int8: bool  # can hold weights of 8 bits
 
 
 TARGETS = {
     "ctranslate2": Target("antiphon.export.ctranslate2", ("ctranslate2",), "fast", int8=True),
-    "onnx": Target("antiphon.export.onnx", ("onnx", "onnxscript", "onnxruntime"), "onnx", int8=False),
-    "huggingface": Target("antiphon.export.huggingface", (), "huggingface", int8=False),
+    "onnx": Target("antiphon.export.onnx", ("onnx", "onnxruntime"), "onnx", int8=False),
+    "huggingface": Target("antiphon.export.huggingface", (), "", int8=False),
 }
 
 
@@ -49,6 +49,8 @@ def export_model(run: str | Path, to: str, out: str | Path, *, int8: bool = Fals
         raise UserError(f"int8: an export to {to} has weights of 32 bits only; leave it out, or export to {can[0]}")
     if folder.exists():
         raise UserError(f"{folder}: is there already; choose another --out, or remove it")
+    if Path(run).is_dir() and (engine := engine_of(Path(run))):
+        raise UserError(f"{run}: an export already, to {engine}; give the run that it was made from")
     loaded = load_model(run)
     write: Callable[[LoadedModel, Path, bool], dict[str, Any]] = _module(to).write
     with publish(folder, otherwise="choose another --out") as temporary:

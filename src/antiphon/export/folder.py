@@ -55,7 +55,10 @@ def read_export(folder: Path) -> ExportFolder:
     manifest = _manifest(folder)
     files: dict[str, str] = manifest["files"]
     missing = [name for name in files if not (folder / name).is_file()]
-    damaged = [name for name in files if name not in missing and sha256(folder / name) != files[name]]
+    try:
+        damaged = [name for name in files if name not in missing and sha256(folder / name) != files[name]]
+    except OSError as error:
+        raise ModelFolderError(f"{error.filename}: cannot be read ({error.strerror}); check its permissions") from error
     if problems := [
         *(f"{folder / name}: missing; export the model again" for name in missing),
         *(f"{folder / name}: damaged, its checksum is not the one in {EXPORT}; export it again" for name in damaged),
@@ -77,6 +80,8 @@ def _manifest(folder: Path) -> dict[str, Any]:
         manifest = json.loads(path.read_bytes())
         version, files = manifest["format"], manifest["files"]
         if not isinstance(files, dict) or not isinstance(manifest["facts"], dict) or "engine" not in manifest:
+            raise TypeError("not the table of an export")
+        if any(Path(name).is_absolute() or ".." in Path(name).parts for name in files):
             raise TypeError("not the table of an export")
     except OSError as error:
         raise ModelFolderError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error

@@ -51,10 +51,15 @@ def sides_of(folder: Path, facts: Architecture, source_rows: int, target_rows: i
         return _kept(folder / SOURCE_TOKENIZER, source_rows), _kept(folder / TARGET_TOKENIZER, target_rows)
     try:
         cuts = _marian(folder) if facts.model_type == "marian" else _bart(folder)
+        return _sides(folder, facts, cuts, (source_rows, target_rows))
     except UserError:
         raise
     except Exception as error:  # of a file with other things in it; the Rust side raises plain Exception
         raise ModelFolderError(f"{folder}: its tokenizer cannot be read ({error}); copy the whole folder") from error
+
+
+def _sides(folder: Path, facts: Architecture, cuts: tuple[Cut, Cut], rows: tuple[int, int]) -> tuple[Side, Side]:
+    """Their specials have any names and ids; config.json says which they are."""
     called = {number: piece for piece, number in cuts[1].names.items()}
     ids = (facts.pad_token_id, facts.decoder_start_token_id, facts.eos_token_id)
     if unnamed := [number for number in ids if number not in called]:
@@ -62,7 +67,7 @@ def sides_of(folder: Path, facts: Architecture, source_rows: int, target_rows: i
             f"{folder}: config.json names the ids {unnamed}, which its vocabulary lacks; copy it again"
         )
     specials = [*(called[number] for number in ids), UNKNOWN]
-    return _side(folder, cuts[0], specials, source_rows), _side(folder, cuts[1], specials, target_rows)
+    return _side(folder, cuts[0], specials, rows[0]), _side(folder, cuts[1], specials, rows[1])
 
 
 def _kept(path: Path, rows: int) -> Side:
@@ -81,6 +86,11 @@ def _side(folder: Path, cut: Cut, specials: list[str], rows: int) -> Side:
     missing = [name for name in (pad, end, unknown) if cut.names.get(name, rows) >= rows]
     if missing:
         raise ModelFolderError(f"{folder}: its vocabulary of {rows} rows has no {', '.join(missing)}; copy it again")
+    if beyond := [name for name, number in cut.names.items() if number >= rows and name != MASK]:
+        raise ModelFolderError(
+            f"{folder}: its vocabulary names {len(beyond)} pieces beyond its table of {rows} rows, such as "
+            f"{beyond[0]!r}; copy the whole folder again"
+        )
     own = [cut.names[name] for name in (pad, end, unknown)]
     first = cut.names.get(start, own[0])
     copied = first in own or start in cut.lead
@@ -97,8 +107,8 @@ def _marian(folder: Path) -> tuple[Cut, Cut]:
     """source.spm and target.spm cut, vocab.json has the ids; with separate_vocabs the target has its own."""
     settings = folder / "tokenizer_config.json"
     apart = settings.is_file() and bool(read_json(settings).get("separate_vocabs"))
-    names = read_json(folder / "vocab.json")
-    target_names = read_json(folder / "target_vocab.json") if apart else names
+    names = _ids(folder / "vocab.json")
+    target_names = _ids(folder / "target_vocab.json") if apart else names
     source, target = read_spm(folder / "source.spm"), read_spm(folder / "target.spm")
     return (
         Cut(source.name, names, inner_tokenizer(source).to_str()),
@@ -120,6 +130,14 @@ def _bart(folder: Path) -> tuple[Cut, Cut]:
     return cut, cut
 
 
+def _ids(path: Path) -> dict[str, int]:
+    """A vocabulary: piece → id."""
+    names = read_json(path)
+    if wrong := [name for name, number in names.items() if type(number) is not int or number < 0]:
+        raise ModelFolderError(f"{path}: the id of {wrong[0]!r} is {names[wrong[0]]!r}; copy it again")
+    return names
+
+
 def _from_tokenizer_json(path: Path) -> tuple[dict[str, int], dict[str, Any], bool]:
     content = read_json(path)
     model, before = content.get("model") or {}, content.get("pre_tokenizer") or {}
@@ -137,7 +155,7 @@ def _from_tokenizer_json(path: Path) -> tuple[dict[str, int], dict[str, Any], bo
 
 
 def _from_merges(folder: Path) -> tuple[dict[str, int], dict[str, Any], bool]:
-    names, path = read_json(folder / "vocab.json"), folder / "merges.txt"
+    names, path = _ids(folder / "vocab.json"), folder / "merges.txt"
     try:
         lines = path.read_text("utf-8").split("\n")
     except OSError as error:

@@ -59,7 +59,7 @@ def load(export: ExportFolder) -> LoadedModel:
     try:
         weights = to_ours(load_weights(export.path), marian, sines_first(marian.decoder.size))
         model.load_state_dict(weights)
-    except (KeyError, RuntimeError) as error:
+    except (KeyError, IndexError, RuntimeError) as error:
         raise ModelFolderError(
             f"{export.path}: its weights are not those of its config.yaml; export it again"
         ) from error

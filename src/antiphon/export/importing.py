@@ -42,7 +42,7 @@ from antiphon.visible import visible
 
 __all__ = ["import_folder"]
 
-WEIGHTS, INDEX, PICKLE = "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"
+WEIGHTS, INDEX, PICKLE = "model.safetensors", "model.safetensors.index.json", "pytorch_model*.bin"
 NEVER = -1000.0  # the logit of a token that is only read: its probability is 0, whatever the state
 BEFORE = 2  # rows of BART's positions that stand before the first
 TIES = {(True, True): "all", (True, False): "tables", (False, True): "output", (False, False): "none"}
@@ -88,24 +88,32 @@ def import_folder(folder: str | Path, out: str | Path, *, say: Callable[[str], N
 
 def _read_weights(folder: Path) -> dict[str, Tensor]:
     """Of one file or of several with an index, as float32."""
-    names = [WEIGHTS]
-    if not (folder / WEIGHTS).is_file() and (folder / INDEX).is_file():
-        table = read_json(folder / INDEX).get("weight_map")
-        names = sorted(set(table.values())) if isinstance(table, dict) else names
-    if (folder / PICKLE).is_file() and not (folder / names[0]).is_file():
+    names = _files(folder)
+    if not (folder / names[0]).is_file() and (pickle := next(folder.glob(PICKLE), None)):
         raise ModelFolderError(
-            f"{folder / PICKLE}: a pickle, which can run any code when it is read; where you trust it, "
+            f"{pickle}: a pickle, which can run any code when it is read; where you trust it, "
             f"`AutoModelForSeq2SeqLM.from_pretrained({str(folder)!r}).save_pretrained('OTHER')` of transformers makes "
             f"{WEIGHTS}"
         )
     found: dict[str, Tensor] = {}
     for name in names:
         try:
-            found |= load_file(folder / Path(name).name)  # beside the index, wherever it points
+            found |= load_file(folder / name)
         except (OSError, SafetensorError) as error:
             raise ModelFolderError(f"{folder / name}: cannot be read ({error}); copy the whole folder") from error
     base = any(name.startswith("encoder.layers.") for name in found)  # saved without its output layer
     return {f"model.{name}" if base else name: tensor.float() for name, tensor in found.items()}
+
+
+def _files(folder: Path) -> list[str]:
+    """The names of the files with weights; those of an index lie beside it, wherever it points."""
+    if (folder / WEIGHTS).is_file() or not (folder / INDEX).is_file():
+        return [WEIGHTS]
+    table = read_json(folder / INDEX).get("weight_map")
+    names = list(table.values()) if isinstance(table, dict) else []
+    if not names or any(not isinstance(name, str) or Path(name).name != name for name in names):
+        raise ModelFolderError(f"{folder / INDEX}: its weight_map does not name files beside it; copy it again")
+    return sorted(set(names))
 
 
 def _tied(theirs: dict[str, Tensor], facts: Architecture) -> dict[str, Tensor]:

@@ -34,8 +34,8 @@ LOGITS, WEIGHTS, READ = "logits", "look.weights", "sentence.read.mask"
 OPSET = 17
 # Sizes of the example that is traced: unlike numbers, and none of them 1, for which there may be a shorter way.
 SENTENCES, HYPOTHESES, LENGTHS, PAST = 2, 3, (5, 3), 4
-# The tracer warns of every `if`. Those of the model ask for sizes of its parts, or for one of the lengths above. The
-# exporter of today needs 0.5 s for a graph; the one that is to follow it needs 10 s, and cannot follow all our models.
+# The tracer warns of every `if`. Those of the model ask for sizes of its parts, or for one of the lengths above. Why
+# it is the old exporter: docs/decisions/0017-onnx-by-the-old-exporter.md
 WARNINGS: tuple[tuple[str, type[Warning]], ...] = (
     ("Converting a tensor to a Python (boolean|float)", Warning),
     ("You are using the legacy TorchScript-based ONNX export", DeprecationWarning),

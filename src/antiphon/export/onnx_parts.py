@@ -46,10 +46,13 @@ class TracedTable(TracedPositions, LearntPositions):
 
 
 class TracedStack(RecurrentStack):
-    """A step is a run of one step: ONNX has whole networks (LSTM, GRU, RNN) and no cells."""
+    """Always fused, even for one step: ONNX has whole networks (LSTM, GRU, RNN) and no cells."""
+
+    def run(self, inputs: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
+        return self.fused(inputs, state)
 
     def step(self, inputs: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
-        tops, after = self.run(inputs.unsqueeze(1), state)
+        tops, after = self.fused(inputs.unsqueeze(1), state)
         return tops.squeeze(1), after
 
 

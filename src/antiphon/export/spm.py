@@ -21,6 +21,7 @@ __all__ = ["Piece", "SentencePieceModel", "inner_tokenizer", "read_spm"]
 NORMAL, USER_DEFINED, BYTE = 1, 4, 6  # SentencePiece.Type; the others are never cut from a text
 UNIGRAM, BPE = 1, 2  # TrainerSpec.ModelType
 VARINT, FIXED_64, LENGTH, FIXED_32 = 0, 1, 2, 5  # wire types
+BITS = 64  # of the largest number
 
 
 class Piece(NamedTuple):
@@ -52,10 +53,11 @@ def read_spm(path: Path) -> SentencePieceModel:
         raise ModelFolderError(f"{path}: cannot be read ({error.strerror}); copy the whole folder") from error
     try:
         model = _model(content)
+        problems = _problems(model, content)
     except (ValueError, IndexError, TypeError, struct.error) as error:
         raise ModelFolderError(f"{path}: not a sentencepiece model ({error}); copy it again") from error
-    if problems := [f"{path}: {problem}, which cannot be imported" for problem in _problems(model, content)]:
-        raise ModelFolderError(problems)
+    if problems:
+        raise ModelFolderError([f"{path}: {problem}, which cannot be imported" for problem in problems])
     return model
 
 
@@ -163,9 +165,10 @@ def _fields(content: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 def _varint(content: bytes, place: int) -> tuple[int, int]:
     """Seven bits a byte, the lowest first; the eighth says that more follow."""
-    number = shift = 0
-    while True:
+    number = 0
+    for shift in range(0, BITS, 7):
         byte = content[place]
-        number, shift, place = number | (byte & 0x7F) << shift, shift + 7, place + 1
+        number, place = number | (byte & 0x7F) << shift, place + 1
         if byte < 0x80:
             return number, place
+    raise ValueError(f"a number has more than {BITS} bits")

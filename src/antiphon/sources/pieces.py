@@ -45,11 +45,12 @@ class PieceTokenizer(Tokenizer):
         self._trait = _Trait.of(json.loads(model))
         numbers = {piece: number for number, piece in enumerate(pieces, start=FIRST)}
         self._before = [numbers[piece] for piece in lead]
-        self._unspoken = {*SILENT, *(numbers[piece] for piece in silent)}
+        hidden = set(silent)
+        self._unspoken = {*SILENT, *(numbers[piece] for piece in hidden)}
         self._ids = {piece: number for piece, number in numbers.items() if number not in self._unspoken}
         self._has_codes = any(CODE.fullmatch(piece) for piece in pieces)
         self._bytes = [special.encode() for special in SPECIALS]
-        self._bytes += [piece.encode() if piece in silent else self._trait.spelt(piece) for piece in pieces]
+        self._bytes += [piece.encode() if piece in hidden else self._trait.spelt(piece) for piece in pieces]
         self.size = len(self._bytes)
 
     def encode(self, text: str) -> list[int]:

@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file, save
 
 from antiphon.errors import ModelFolderError
+from antiphon.files import write_bytes
 
 __all__ = ["SHORTLIST", "Ints", "Shortlist", "load_shortlist"]
 
@@ -39,7 +40,9 @@ class Shortlist:
         return np.unique(np.concatenate([self.always, *lists]))
 
     def save(self, folder: Path) -> None:
-        save_file({"offsets": self.offsets, "tokens": self.tokens, "always": self.always}, folder / SHORTLIST)
+        """Replaces that of a model folder."""
+        values = {"offsets": self.offsets, "tokens": self.tokens, "always": self.always}
+        write_bytes(folder / SHORTLIST, save(values))
 
 
 def load_shortlist(folder: Path, *, source_tokens: int, target_tokens: int) -> Shortlist | None:

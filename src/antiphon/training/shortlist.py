@@ -9,11 +9,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from antiphon.config.schema import DataConfig
 from antiphon.errors import UserError
-from antiphon.folder import load_model
+from antiphon.folder import SOURCE_TOKENIZER, TARGET_TOKENIZER, is_whole, load_model, read_folder_config
+from antiphon.sources.amounts import by_reason
 from antiphon.sources.pairs import Dropped, read_pairs
 from antiphon.sources.shortlist import Ints, Shortlist
+from antiphon.sources.tokens import Tokenizer, load_tokenizer
 from antiphon.sources.vocabulary import EOS, SPECIALS
+from antiphon.training.check import nothing_usable
 
 __all__ = ["learn_shortlist", "make_shortlist"]
 
@@ -31,20 +35,34 @@ def make_shortlist(
     for name, value in (("per_token", per_token), ("always", always)):
         if value < 1:
             raise UserError(f"{name}: must be at least 1, not {value}")
-    loaded, folder = load_model(run), Path(run)
-    data = loaded.config.data
+    folder = Path(run)
+    if not is_whole(folder):
+        load_model(folder)  # which says what is missing; a shortlist that cannot be read is no hindrance here
+    data = read_folder_config(folder).data
     if data.source is None:
         raise UserError(f"{folder}: a language model has no source that could tell what it will say")
-    say(f"counting {data.train}")
-    pairs: list[Pair] = []
-    for pair in read_pairs(data.train, data, Dropped()):
-        if len(pairs) == MOST:
-            break
-        pairs.append((loaded.source_tokenizer.encode(pair.source), loaded.target_tokenizer.encode(pair.target)))
-    sizes = (loaded.source_tokenizer.size, loaded.target_tokenizer.size)
-    found = learn_shortlist(pairs, sizes, per_token=per_token, always=always, say=say)
+    source, target = (load_tokenizer(folder / name) for name in (SOURCE_TOKENIZER, TARGET_TOKENIZER))
+    pairs = _counted(data, source, target, say)
+    found = learn_shortlist(pairs, (source.size, target.size), per_token=per_token, always=always, say=say)
     found.save(folder)
     return found
+
+
+def _counted(data: DataConfig, source: Tokenizer, target: Tokenizer, say: Callable[[str], None]) -> list[Pair]:
+    """The training pairs as ids; what is left out is said."""
+    say(f"counting {data.train if isinstance(data.train, str) else ' and '.join(data.train)}")
+    pairs: list[Pair] = []
+    dropped = Dropped()
+    for pair in read_pairs(data.train, data, dropped):
+        if len(pairs) == MOST:
+            say(f"there are more pairs; the first {MOST:,} are counted")
+            break
+        pairs.append((source.encode(pair.source), target.encode(pair.target)))
+    if not pairs:
+        raise nothing_usable(data.train, data, dropped)
+    if dropped.total:
+        say(f"left out: {by_reason(dropped.reasons)}")
+    return pairs
 
 
 def learn_shortlist(

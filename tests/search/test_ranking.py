@@ -1,0 +1,40 @@
+"""The best of long rows are found in two steps; plain sorting says the same."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from antiphon.decoding.ranking import BLOCK, best_candidates
+
+
+def sorted_out(scores: torch.Tensor, count: int) -> tuple[list[list[float]], list[list[int]]]:
+    """By value, then by place; NaN counts as -inf."""
+    known = scores.nan_to_num(nan=float("-inf"), posinf=float("inf"), neginf=float("-inf"))
+    places = [sorted(range(len(row)), key=lambda n: (-float(row[n]), n))[:count] for row in known]
+    return [[float(row[n]) for n in order] for row, order in zip(known, places, strict=True)], places
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10_000), st.integers(1, 40), st.integers(0, BLOCK - 1), st.integers(1, 12), st.booleans())
+def test_as_by_sorting(seed: int, blocks: int, rest: int, count: int, ties: bool) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    scores = torch.randn(3, blocks * BLOCK + rest, generator=generator)
+    if ties:
+        scores = (scores * 2).round()
+    count = min(count, scores.size(1))
+    values, places = best_candidates(scores, count)
+    expected, order = sorted_out(scores, count)
+    assert values.tolist() == expected
+    assert places.tolist() == order
+
+
+@pytest.mark.parametrize("place", [0, 500, 1030])
+def test_what_is_not_a_number_is_never_among_them(place: int) -> None:
+    scores = torch.arange(2 * 1031, dtype=torch.float32).view(2, 1031)
+    scores[0, place] = float("nan")
+    values, places = best_candidates(scores, 3)
+    expected, order = sorted_out(scores, 3)
+    assert (values.tolist(), places.tolist()) == (expected, order)
