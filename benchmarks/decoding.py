@@ -23,6 +23,7 @@ from sacrebleu.metrics.bleu import BLEU
 
 import antiphon
 from antiphon.api import read_examples
+from antiphon.sources.shortlist import SHORTLIST
 
 WORKER = Path(__file__).with_name("decoding_worker.py")
 BEAMS = (1, 5)
@@ -69,13 +70,17 @@ def folder(run: str, to: str, out: Path, *, int8: bool = False) -> str:
 
 def contestants(chosen: argparse.Namespace, out: Path) -> dict[str, tuple[str, str]]:
     """Name → kind of worker and folder."""
+    if not (Path(chosen.run) / SHORTLIST).exists():
+        antiphon.shortlist(chosen.run)
     run, small = str(chosen.run), folder(chosen.run, "ctranslate2", out, int8=True)
     whole = folder(chosen.run, "ctranslate2", out)
     found = {
         "ours, torch": ("ours", run),
         "ours, torch int8": ("ours-int8", run),
+        "ours, torch, shortlist": ("ours-shortlist", run),
         "ours, CTranslate2": ("ours", whole),
         "ours, CTranslate2 int8": ("ours", small),
+        "ours, CTranslate2, shortlist": ("ours-shortlist", whole),
         "ours, ONNX": ("ours", folder(chosen.run, "onnx", out)),
         "CTranslate2 directly": ("ctranslate2", whole),
         "CTranslate2 directly, int8": ("ctranslate2", small),

@@ -21,7 +21,7 @@ SIZE, LONGEST = 64, 100
 Answer = Callable[[list[str], int, int], list[str]]  # texts, beam, batch size → texts
 
 
-def ours(path: str, *, int8: bool) -> Answer:
+def ours(path: str, *, int8: bool = False, shortlist: bool = False) -> Answer:
     """Through our own API, with the beam that other toolkits use, so that all do the same work."""
     generator = antiphon.load(path, int8=int8)
 
@@ -29,7 +29,7 @@ def ours(path: str, *, int8: bool) -> Answer:
         patience = None if beam == 1 else 1.0
         found = generator.generate(
             texts, beam=beam, batch_size=size, patience=patience, max_length=LONGEST, length_penalty=1.0, weights=False,
-            log_probs=False,
+            log_probs=False, shortlist=shortlist,
         )  # fmt: skip
         return [one.text for one in found]
 
@@ -101,7 +101,8 @@ def main(kind: str, path: str, pairs: str, run: str, count: str, singles: str, t
     texts = [example.source for example in examples[: int(count)]]
     few = texts[:: max(1, len(texts) // int(singles))][: int(singles)]
     kinds: dict[str, Callable[[], Answer]] = {
-        "ours": lambda: ours(path, int8=False),
+        "ours": lambda: ours(path),
+        "ours-shortlist": lambda: ours(path, shortlist=True),
         "ours-int8": lambda: ours(path, int8=True),
         "ctranslate2": lambda: ctranslate2_directly(path, run),
         "transformers": lambda: transformers_generate(path, run),

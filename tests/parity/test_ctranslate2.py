@@ -355,7 +355,7 @@ def test_a_shortlist_may_be_empty() -> None:
     """All that is said is what is always there."""
     nothing = np.zeros(0, dtype=np.int64)
     assert vocabulary_map(Shortlist(np.zeros(7, dtype=np.int64), nothing, np.array([EOS, 5]))) == "\t</s> 5\n"
-    assert vocabulary_map(Shortlist(np.array([0, 0, 1]), np.array([4]), nothing)) == "<s>\t4\n"
+    assert vocabulary_map(Shortlist(np.array([0, 0, 1, 1, 1]), np.array([4]), nothing)) == "<s>\t4\n"
 
 
 def test_a_shortlist_goes_along(tmp_path: Path, both: Callable[..., Both]) -> None:
