@@ -94,8 +94,8 @@ def contestants(chosen: argparse.Namespace, out: Path) -> dict[str, tuple[str, s
 
 
 def started(name: str, kind: str, path: str, chosen: argparse.Namespace) -> Contestant:
-    command = [sys.executable, str(WORKER), kind, path, chosen.pairs, str(chosen.run), str(chosen.count),
-               str(chosen.singles), str(chosen.threads)]  # fmt: skip
+    sentences = str(Path(chosen.out) / "sentences.json")
+    command = [sys.executable, str(WORKER), kind, path, sentences, str(chosen.singles), str(chosen.threads)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     return Contestant(name, process)
 
@@ -150,6 +150,8 @@ def main() -> None:
     out.mkdir(parents=True, exist_ok=True)
     examples, _ = read_examples(antiphon.load(chosen.run), chosen.pairs)
     references = [example.references[0] for example in examples[: chosen.count]]
+    sources = [example.source for example in examples[: chosen.count]]
+    (out / "sentences.json").write_text(json.dumps(sources), "utf-8")
     wanted = {name: kind for name, kind in contestants(chosen, out).items() if not chosen.only or name in chosen.only}
     found = [started(name, kind, path, chosen) for name, (kind, path) in wanted.items()]
     for one in found:

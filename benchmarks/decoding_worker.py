@@ -1,6 +1,8 @@
 """One contestant of benchmarks/decoding.py: loads a model, then answers tasks from stdin with JSON on stdout.
 
-A task is `ready`, or `batch BEAM` (all sentences, 64 at a time, sorted by length) or `single BEAM` (some, one by one).
+It gets its sentences as JSON, and where CTranslate2 computes, torch computes nothing: once torch has used its threads,
+those of CTranslate2 in the same process are several times slower. A task is `ready`, or `batch BEAM` (all sentences, 64
+at a time, sorted by length) or `single BEAM` (some, one by one).
 """
 
 from __future__ import annotations
@@ -9,12 +11,14 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
 
 import antiphon
-from antiphon.api import read_examples
+from antiphon.sources.given import SOURCE_TOKENIZER, TARGET_TOKENIZER
+from antiphon.sources.tokens import load_tokenizer
 from antiphon.sources.vocabulary import EOS, PAD, SOS, UNK
 
 SIZE, LONGEST = 64, 100
@@ -36,13 +40,13 @@ def ours(path: str, *, int8: bool = False, shortlist: bool = False) -> Answer:
     return answer
 
 
-def ctranslate2_directly(path: str, run: str) -> Answer:
+def ctranslate2_directly(path: str) -> Answer:
     """A plain script: tokenize, sort, cut into batches, translate_batch, put back in order."""
     import ctranslate2
 
     translator = ctranslate2.Translator(path, device="cpu", inter_threads=1, intra_threads=torch.get_num_threads())
-    generator = antiphon.load(run)
-    source, target, names = generator.source_tokenizer, generator.target_tokenizer, vocabulary(path)
+    source, target = (load_tokenizer(Path(path) / name) for name in (SOURCE_TOKENIZER, TARGET_TOKENIZER))
+    names = vocabulary(path)
     ids = {name: number for number, name in enumerate(names)}
 
     def answer(texts: list[str], beam: int, size: int) -> list[str]:
@@ -68,13 +72,12 @@ def vocabulary(path: str) -> list[str]:
         return [str(name) for name in json.load(file)]
 
 
-def transformers_generate(path: str, run: str) -> Answer:
+def transformers_generate(path: str) -> Answer:
     """transformers' own loop, with its key/value cache."""
     from transformers import MarianMTModel
 
     model: Any = MarianMTModel.from_pretrained(path)  # in evaluation mode
-    generator = antiphon.load(run)
-    source, target = generator.source_tokenizer, generator.target_tokenizer
+    source, target = (load_tokenizer(Path(path) / name) for name in (SOURCE_TOKENIZER, TARGET_TOKENIZER))
 
     @torch.inference_mode()
     def answer(texts: list[str], beam: int, size: int) -> list[str]:
@@ -95,17 +98,16 @@ def transformers_generate(path: str, run: str) -> Answer:
     return answer
 
 
-def main(kind: str, path: str, pairs: str, run: str, count: str, singles: str, threads: str) -> None:
+def main(kind: str, path: str, sentences: str, singles: str, threads: str) -> None:
     torch.set_num_threads(int(threads))
-    examples, _ = read_examples(antiphon.load(run), pairs)
-    texts = [example.source for example in examples[: int(count)]]
+    texts: list[str] = json.loads(Path(sentences).read_text("utf-8"))
     few = texts[:: max(1, len(texts) // int(singles))][: int(singles)]
     kinds: dict[str, Callable[[], Answer]] = {
         "ours": lambda: ours(path),
         "ours-shortlist": lambda: ours(path, shortlist=True),
         "ours-int8": lambda: ours(path, int8=True),
-        "ctranslate2": lambda: ctranslate2_directly(path, run),
-        "transformers": lambda: transformers_generate(path, run),
+        "ctranslate2": lambda: ctranslate2_directly(path),
+        "transformers": lambda: transformers_generate(path),
     }
     answer = kinds[kind]()
     for line in sys.stdin:

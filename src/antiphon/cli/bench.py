@@ -36,10 +36,13 @@ def bench(
 
     In batches and one by one; in turn, round after round, and the medians count.
     """
+    from antiphon import api
     from antiphon.evaluation.bench import compare
 
-    contestants = load_all(models, int8)
-    texts = lines(file, contestants[0].generator)
+    loaded = {path: api.load(path) for path in dict.fromkeys(models)}
+    texts = lines(file, next(iter(loaded.values())))
+    contestants = all_of({str(path): model.engine.name for path, model in loaded.items()}, int8)
+    loaded.clear()  # each is measured in a process of its own
     say(f"{len(texts)} texts; nothing else should run on this machine")
     found = compare(contestants, texts, beam=beam, batch_size=batch_size, rounds=rounds, say=say)
     if as_json:
@@ -51,17 +54,15 @@ def bench(
         say(sentence)
 
 
-def load_all(models: list[Path], int8: bool) -> list[Contestant]:
+def all_of(engines: dict[str, str], int8: bool) -> list[Contestant]:
     """Each model; a run also with 8 bits, if that is wished."""
-    from antiphon import api
     from antiphon.evaluation.bench import Contestant
 
     found = []
-    for path in dict.fromkeys(models):
-        generator = api.load(path)
-        found.append(Contestant(str(path), str(path), False, generator))
-        if int8 and generator.engine.name == "torch":
-            found.append(Contestant(f"{path} --int8", str(path), True, api.load(path, int8=True)))
+    for path, engine in engines.items():
+        found.append(Contestant(path, path))
+        if int8 and engine == "torch":
+            found.append(Contestant(f"{path} --int8", path, int8=True))
     return found
 
 

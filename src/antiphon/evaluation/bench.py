@@ -1,22 +1,23 @@
-"""How fast models answer on this machine, side by side."""
+"""How fast models answer on this machine, side by side.
+
+Each has a process of its own. Side by side in one process they would disturb each other: once torch has used its
+threads, those of CTranslate2 are several times slower.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
-from antiphon.decoding.generator import Generator
 from antiphon.errors import UserError
 
-__all__ = ["Contestant", "Speed", "compare", "peak_memory"]
-
-ROUNDS = 3
-SINGLES = 50  # texts that are answered one by one
+__all__ = ["Contestant", "Speed", "compare"]
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,7 @@ class Contestant:
 
     name: str
     path: str
-    int8: bool
-    generator: Generator
+    int8: bool = False
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,53 @@ class Speed:
     single: float  # sentences a second, one by one
     p50: float  # milliseconds a sentence, one by one
     p95: float
-    memory: float  # MB at its peak, in a process of its own
+    memory: float  # MB of its process at its peak
+
+
+@dataclass
+class Worker:
+    """The process of a contestant, and what it took so far."""
+
+    one: Contestant
+    process: subprocess.Popen[str]
+    engine: str = ""
+    together: list[float] = field(default_factory=list)
+    alone: list[float] = field(default_factory=list)
+    words: int = 0
+    memory: float = 0.0
+
+    def tell(self, line: str) -> dict[str, Any]:
+        """Sends a line and waits for the answer."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        if not answer:
+            raise UserError(f"{self.one.name}: its process has ended; antiphon generate {self.one.path} may say why")
+        found: dict[str, Any] = json.loads(answer)
+        return found
+
+    def round(self, *, counted: bool) -> None:
+        """All texts in batches, then some one by one."""
+        batch, single = self.tell("batch"), self.tell("single")
+        if counted:
+            self.together += batch["seconds"]
+            self.alone += single["seconds"]
+        self.words, self.memory = batch["words"], single["memory"]
+
+    def speed(self, texts: int) -> Speed:
+        seconds, singles = statistics.median(self.together), sorted(self.alone)
+        return Speed(
+            name=self.one.name,
+            engine=self.engine,
+            sentences=texts / seconds,
+            words=self.words / seconds,
+            single=len(singles) / sum(singles),
+            p50=1000 * statistics.median(singles),
+            p95=1000 * singles[math.ceil(0.95 * len(singles)) - 1],
+            memory=self.memory,
+        )
 
 
 def compare(
@@ -49,53 +95,31 @@ def compare(
     *,
     beam: int | None,
     batch_size: int | None,
-    rounds: int = ROUNDS,
+    rounds: int,
     say: Callable[[str], None] = lambda _: None,
 ) -> list[Speed]:
-    """Each answers all texts in batches and some one by one, in turn, round after round, after a round to get warm."""
+    """They answer in turn, one at a time, round after round, after a round to get warm."""
     if not texts:
         raise UserError("nothing to answer; give a file with at least one line")
-    few = texts[:: max(1, len(texts) // SINGLES)][:SINGLES]
-    together: dict[str, list[float]] = {one.name: [] for one in contestants}
-    alone: dict[str, list[float]] = {one.name: [] for one in contestants}
-    words: dict[str, int] = {}
-    for number in range(rounds + 1):
-        say("getting warm" if number == 0 else f"round {number} of {rounds}")
-        for one in contestants:
-            seconds, written = _all(one.generator, texts, beam, batch_size)
-            singles = [_all(one.generator, [text], beam, 1)[0] for text in few]
-            if number:
-                together[one.name].append(seconds)
-                alone[one.name] += singles
-            words[one.name] = written
-    say("memory")
-    return [_speed(one, together[one.name], alone[one.name], len(texts), words[one.name], beam) for one in contestants]
+    workers = [_started(one, beam, batch_size) for one in contestants]
+    try:
+        for worker in workers:
+            worker.engine = worker.tell(json.dumps(texts))["engine"]
+        for number in range(rounds + 1):
+            say("getting warm" if number == 0 else f"round {number} of {rounds}")
+            for worker in workers:
+                worker.round(counted=number > 0)
+        return [worker.speed(len(texts)) for worker in workers]
+    finally:
+        for worker in workers:
+            worker.process.kill()
+            worker.process.communicate()
 
 
-def _all(generator: Generator, texts: list[str], beam: int | None, batch_size: int | None) -> tuple[float, int]:
-    began = time.perf_counter()
-    answers = generator.generate(texts, beam=beam, batch_size=batch_size, log_probs=False, weights=False)
-    return time.perf_counter() - began, sum(len(answer.text.split()) for answer in answers)
-
-
-def _speed(
-    one: Contestant, together: list[float], alone: list[float], texts: int, words: int, beam: int | None
-) -> Speed:
-    seconds, singles = statistics.median(together), sorted(alone)
-    return Speed(
-        name=one.name,
-        engine=one.generator.engine.name,
-        sentences=texts / seconds,
-        words=words / seconds,
-        single=len(singles) / sum(singles),
-        p50=1000 * statistics.median(singles),
-        p95=1000 * singles[math.ceil(0.95 * len(singles)) - 1],
-        memory=peak_memory(one.path, one.int8, beam),
+def _started(one: Contestant, beam: int | None, batch_size: int | None) -> Worker:
+    command = [sys.executable, "-m", "antiphon.evaluation.bench_worker", one.path, str(int(one.int8))]
+    command += [str(beam or 0), str(batch_size or 0)]
+    process = subprocess.Popen(  # noqa: S603 (our own module)
+        command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
-
-
-def peak_memory(path: str, int8: bool, beam: int | None) -> float:
-    """MB that a process of its own needs to load a model and answer a batch."""
-    command = [sys.executable, "-m", "antiphon.evaluation.footprint", path, str(int(int8)), str(beam or 0)]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 (our own module)
-    return float(found.stdout) if found.returncode == 0 else float("nan")
+    return Worker(one, process)

@@ -1,0 +1,48 @@
+"""A process that loads one model and answers when it is told to: see bench.py.
+
+Reads JSON lines: first the texts, then tasks, `batch` or `single`. Writes a JSON line for each.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+
+from antiphon.decoding.generator import Generator
+from antiphon.decoding.int8 import with_int8
+from antiphon.export.engines import load_any
+
+__all__ = ["main"]
+
+KILOBYTES = 1 if sys.platform == "darwin" else 1024  # what ru_maxrss counts in
+SINGLES = 50  # texts that are answered one by one
+
+
+def main(path: str, int8: str, beam: str, batch_size: str) -> None:
+    """`beam` and `batch_size` 0: as the model has them."""
+    generator = Generator(load_any(path))
+    if int8 == "1":
+        with_int8(generator.model)
+    texts: list[str] = json.loads(sys.stdin.readline())
+    few = texts[:: max(1, len(texts) // SINGLES)][:SINGLES]
+
+    def answered(some: list[str], size: int | None) -> tuple[float, int]:
+        began = time.perf_counter()
+        found = generator.generate(some, beam=int(beam) or None, batch_size=size, log_probs=False, weights=False)
+        return time.perf_counter() - began, sum(len(answer.text.split()) for answer in found)
+
+    print(json.dumps({"engine": generator.engine.name}), flush=True)
+    for line in sys.stdin:
+        if line.strip() == "batch":
+            seconds, words = answered(texts, int(batch_size) or None)
+            said: dict[str, object] = {"seconds": [seconds], "words": words}
+        else:
+            said = {"seconds": [answered([text], 1)[0] for text in few]}
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KILOBYTES / 1e6
+        print(json.dumps({**said, "memory": memory}), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
