@@ -72,7 +72,7 @@ class ForeignModel:
 
 
 class TorchEngine:
-    """A model as it was trained; it can do everything."""
+    """A model whose steps we search with: a run, with or without 8 bits, or ONNX graphs."""
 
     def __init__(
         self,

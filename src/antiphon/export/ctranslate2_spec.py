@@ -105,27 +105,26 @@ def _table(positions: Positions, longest: int) -> np.ndarray:
     return positions.table.weight.detach().float().numpy()
 
 
-def _encoder(config: TransformerConfig, weights: dict[str, np.ndarray]) -> Any:  # noqa: ANN401
-    spec = TransformerEncoderSpec(
+def _empty(kind: Any, config: TransformerConfig) -> Any:  # noqa: ANN401
+    """The specification of one side, still without weights."""
+    return kind(
         config.layers,
         config.heads,
         pre_norm=config.order == "pre",
         activation=ACTIVATIONS[config.activation],
         layernorm_embedding=config.embedding_norm,
     )
+
+
+def _encoder(config: TransformerConfig, weights: dict[str, np.ndarray]) -> Any:  # noqa: ANN401
+    spec = _empty(TransformerEncoderSpec, config)
     spec.embeddings[0].weight = weights["source.embedding.table.weight"]
     _blocks(spec, weights, "encoder", config)
     return spec
 
 
 def _decoder(config: TransformerConfig, weights: dict[str, np.ndarray]) -> Any:  # noqa: ANN401
-    spec = TransformerDecoderSpec(
-        config.layers,
-        config.heads,
-        pre_norm=config.order == "pre",
-        activation=ACTIVATIONS[config.activation],
-        layernorm_embedding=config.embedding_norm,
-    )
+    spec = _empty(TransformerDecoderSpec, config)
     spec.embeddings.weight = weights["decoder.embedding.table.weight"]
     _blocks(spec, weights, "decoder", config)
     for number, block in enumerate(spec.layer):
