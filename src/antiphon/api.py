@@ -9,7 +9,7 @@ from typing import Any, Unpack
 from numpy.typing import NDArray
 
 from antiphon.config.read import read_config, usable_part
-from antiphon.config.schema import Config
+from antiphon.config.schema import Config, DataConfig, TextConfig
 from antiphon.decoding.engine import ForeignModel
 from antiphon.decoding.ensemble import Combine, ensemble_of
 from antiphon.decoding.generation import Generation, TokenTree
@@ -26,10 +26,13 @@ from antiphon.pictures.map import SentenceMap, draw_map, make_map
 from antiphon.pictures.page import page_problems
 from antiphon.pictures.positions import draw_positions, position_tables
 from antiphon.pictures.sentences import Pool
+from antiphon.pictures.sources import draw_sources
 from antiphon.pictures.tree import draw_tree
 from antiphon.pictures.views import Kind, answer_and_look, draw_view, view_of
 from antiphon.sources.columns import is_table
 from antiphon.sources.pairs import Dropped, Example, file_paths, group, read_pairs
+from antiphon.sources.paths import Paths
+from antiphon.sources.readers import one_text
 from antiphon.sources.shortlist import Shortlist
 from antiphon.training.check import CheckReport, check_run, nothing_usable
 from antiphon.training.display import Display, SilentDisplay
@@ -129,6 +132,7 @@ def read_examples(generator: Generator, files: str | list[str]) -> tuple[list[Ex
     """The pairs of a file, read as the model's config says; lines that cannot be used are counted."""
     dropped = Dropped()
     examples = group(read_pairs(files, generator.config.data, dropped))
+    dropped.refuse(generator.config.data)
     if not examples:
         raise nothing_usable(files, generator.config.data, dropped)
     return examples, dropped
@@ -168,10 +172,16 @@ def explain(
 ) -> Generation:
     """Answers, and draws where the model looked: PNG or SVG by the file's suffix.
 
+    A picture, a sound, a video or several sources are drawn themselves, with where the model looked in them; several in
+    a file each, whose names end in -1, -2, ...
+
     `attention` is cross (to the source), own (of the answer to itself) or source (of the source to itself); None is the
     first of them that the model has. Many heads are a grid; `layer` and `head`, from 1, choose among them.
     """
     answer = answer_and_look(generator, text, beam=beam)
+    if answer.weights is not None and not one_text(generator.config.data) and not (attention or layer or head):
+        draw_sources(answer, generator.config, Path(out))
+        return answer
     view = view_of(generator, answer, attention).only(layer=layer, head=head)
     chosen = [f"{name} {number}" for name, number in (("layer", layer), ("head", head)) if number is not None]
     title = text if view.kind == "source" else answer.text
@@ -205,16 +215,24 @@ def read_sentences(generator: Generator, file: str) -> tuple[list[str], Dropped]
     """
     [(_, path)] = file_paths(file)
     data, dropped = generator.config.data, Dropped()
-    side, table = data.source or data.target, is_table(path, data)
-    if not table:
-        line = side.model_copy(update={"column": 0})
-        data = data.model_copy(update={"source": None, "target": line, "window": None, "header": False})
-    read = data.model_copy(update={"target": side, "window": None}) if table else data  # the targets need not be there
-    pairs = read_pairs(file, read, dropped, table=table)
-    sentences = list(dict.fromkeys(pair.source or pair.target for pair in pairs))
+    if is_table(path, data):
+        pairs = read_pairs(file, _sources_alone(data), dropped, table=True)
+        sentences = list(dict.fromkeys(pair.source or pair.target for pair in pairs))
+        dropped.refuse(data)
+    else:
+        lines = TextConfig(column=0)
+        read = data.model_copy(update={"source": None, "target": lines, "window": None, "header": False})
+        paths = Paths.of_lines(data, str(path))
+        sentences = list(dict.fromkeys(paths.resolved(pair.target) for pair in read_pairs(file, read, dropped)))
     if not sentences:
         raise nothing_usable(file, data, dropped)
     return sentences, dropped
+
+
+def _sources_alone(data: DataConfig) -> DataConfig:
+    """The same table, whose targets need not be there: in their place stands a source, or the text."""
+    column = data.sources[0].column if data.sources else data.target.column
+    return data.model_copy(update={"target": TextConfig(column=column), "window": None})
 
 
 def map_sentences(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Sequence as Items
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from torch import Tensor, nn
@@ -19,6 +21,7 @@ from antiphon.attention.scores import (
     ScaledDotScore,
     Score,
 )
+from antiphon.build_fronts import FRONTS, Inputs, build_front
 from antiphon.config.models import (
     AttentionConfig,
     BahdanauConfig,
@@ -27,10 +30,12 @@ from antiphon.config.models import (
     DecoderConfig,
     EncoderConfig,
     EncoderDecoderConfig,
+    FrontConfig,
     LanguageModelConfig,
     LuongConfig,
     ModelConfig,
     MultiHeadConfig,
+    NoEncoderConfig,
     PlainConfig,
     RecurrentEncoderConfig,
     StaticContextConfig,
@@ -39,6 +44,8 @@ from antiphon.config.models import (
     TransformerEncoderConfig,
     vector_size,
 )
+from antiphon.config.schema import SourceConfig, TextConfig
+from antiphon.config.sources import fronts_of
 from antiphon.decoders.bahdanau import BahdanauDecoder
 from antiphon.decoders.bridge import Bridge, DirectBridge
 from antiphon.decoders.luong import LuongDecoder
@@ -51,14 +58,17 @@ from antiphon.encoders.cnn import ConvolutionalEncoder
 from antiphon.encoders.embedding import SourceEmbedding, TokenEmbedding, vectors
 from antiphon.encoders.encoder import Encoder
 from antiphon.encoders.ngrams import NgramEmbedding
+from antiphon.encoders.none import NoEncoder
 from antiphon.encoders.norms import LayerNorm, MaskedBatchNorm, Norm
-from antiphon.encoders.positions import LearntPositions, Positions, SinusoidalPositions
+from antiphon.encoders.positions import LearntPositions, NoPositions, Positions, SinusoidalPositions
 from antiphon.encoders.rnn import RecurrentEncoder
+from antiphon.encoders.several import ApartEncoders, ApartFronts, JoinedFronts
 from antiphon.encoders.transformer import BlockPlan, TransformerEncoder
 from antiphon.errors import ConfigError
 from antiphon.model import Concatenated, EncoderDecoder, LanguageModel, SequenceModel
+from antiphon.sources.copying import by_number
 
-__all__ = ["ALIGNMENTS", "DECODERS", "ENCODERS", "MODELS", "SCORES", "build_model"]
+__all__ = ["ALIGNMENTS", "DECODERS", "ENCODERS", "FRONTS", "MODELS", "SCORES", "build_for", "build_model"]
 
 SCORES: dict[str, type[Score]] = {
     "dot": DotScore,
@@ -94,6 +104,8 @@ def _recurrent_encoder(config: RecurrentEncoderConfig) -> Encoder:
 
 def _positions(config: ConvolutionalEncoderConfig | TransformerConfig) -> Positions:
     scale = config.scale if isinstance(config, TransformerConfig) else True
+    if config.positions == "none":
+        return NoPositions(size=config.size, scale=scale)
     if config.positions == "learnt":
         return LearntPositions(longest=config.longest, size=config.size, scale=scale)
     return SinusoidalPositions(size=config.size, scale=scale)
@@ -127,6 +139,10 @@ def _transformer_encoder(config: TransformerEncoderConfig) -> Encoder:
     return TransformerEncoder(plan=_plan(config), layers=config.layers, positions=_positions(config))
 
 
+def _no_encoder(config: NoEncoderConfig) -> Encoder:
+    return NoEncoder(size=config.size)
+
+
 ENCODERS: dict[str, Callable[[Any], Encoder]] = {
     "lstm": _recurrent_encoder,
     "gru": _recurrent_encoder,
@@ -134,6 +150,7 @@ ENCODERS: dict[str, Callable[[Any], Encoder]] = {
     "rnn-relu": _recurrent_encoder,
     "cnn": _convolutional_encoder,
     "transformer": _transformer_encoder,
+    "none": _no_encoder,
 }
 
 
@@ -172,7 +189,9 @@ def _bridge(config: BahdanauConfig | LuongConfig, *, memory: int, stack: Recurre
     return Bridge(memory=memory, size=config.size, layers=config.layers, parts=stack.parts)
 
 
-def _bahdanau(config: BahdanauConfig, context: AttentionConfig, *, memory: int, table: nn.Embedding) -> BahdanauDecoder:
+def _bahdanau(
+    config: BahdanauConfig, context: AttentionConfig, *, memory: int, table: nn.Embedding, copying: bool
+) -> BahdanauDecoder:
     stack = _stack(config, beside=memory)
     return BahdanauDecoder(
         embedding=TokenEmbedding(table=table, dropout=config.dropout),
@@ -180,10 +199,13 @@ def _bahdanau(config: BahdanauConfig, context: AttentionConfig, *, memory: int, 
         context=_attention(context, query=config.size, memory=memory),
         bridge=_bridge(config, memory=memory, stack=stack),
         dropout=config.dropout,
+        copying=copying,
     )
 
 
-def _luong(config: LuongConfig, context: AttentionConfig, *, memory: int, table: nn.Embedding) -> LuongDecoder:
+def _luong(
+    config: LuongConfig, context: AttentionConfig, *, memory: int, table: nn.Embedding, copying: bool
+) -> LuongDecoder:
     stack = _stack(config, beside=config.size if config.input_feeding else 0)
     return LuongDecoder(
         embedding=TokenEmbedding(table=table, dropout=config.dropout),
@@ -192,11 +214,17 @@ def _luong(config: LuongConfig, context: AttentionConfig, *, memory: int, table:
         bridge=_bridge(config, memory=memory, stack=stack),
         dropout=config.dropout,
         input_feeding=config.input_feeding,
+        copying=copying,
     )
 
 
 def _plain(
-    config: PlainConfig, context: StaticContextConfig | None, *, memory: int, table: nn.Embedding
+    config: PlainConfig,
+    context: StaticContextConfig | None,
+    *,
+    memory: int,
+    table: nn.Embedding,
+    copying: bool = False,  # noqa: ARG001 (it has no weights to copy by, and is refused before)
 ) -> PlainDecoder:
     stack = _stack(config, beside=memory if context and context.feed != "start" else 0)
     return PlainDecoder(
@@ -213,6 +241,7 @@ def _transformer(
     *,
     memory: int,
     table: nn.Embedding,
+    copying: bool = False,
 ) -> TransformerDecoder:
     return TransformerDecoder(
         embedding=TokenEmbedding(table=table, dropout=0.0),
@@ -220,6 +249,7 @@ def _transformer(
         layers=config.layers,
         positions=_positions(config),
         memory=memory,
+        copying=copying,
     )
 
 
@@ -245,25 +275,49 @@ def _source(reader: EncoderConfig | DecoderConfig, *, tokens: int, target: nn.Em
     return TokenEmbedding(table=table, dropout=_dropout(reader))
 
 
-def _encoder_decoder(config: EncoderDecoderConfig, *, source_tokens: int, target_tokens: int) -> EncoderDecoder:
-    encoder = ENCODERS[config.encoder.kind](config.encoder)
+def _front(
+    inputs: Inputs, chosen: FrontConfig | None, encoder: EncoderConfig, target: nn.Embedding, tie: str
+) -> nn.Module:
+    """From what a source gives to the vectors that its encoder reads."""
+    if isinstance(inputs.config, TextConfig):
+        words = _source(encoder, tokens=inputs.size, target=target, tie=tie)
+        return SourceEmbedding(words, _ngrams(encoder), inputs.copied_as)
+    return build_front(inputs, chosen, vector_size(encoder))
+
+
+def _encoder_decoder(config: EncoderDecoderConfig, *, sources: Items[Inputs], target_tokens: int) -> EncoderDecoder:
+    encoders = [ENCODERS[part.kind](part) for part in config.encoders]
+    encoder = ApartEncoders(encoders) if isinstance(config.encoder, list) else encoders[0]
     table = vectors(target_tokens, vector_size(config.decoder))
-    decoder = DECODERS[config.decoder.kind](config.decoder, config.context, memory=encoder.size, table=table)
-    words = _source(config.encoder, tokens=source_tokens, target=table, tie=config.tie)
-    source = SourceEmbedding(words, _ngrams(config.encoder))
-    return EncoderDecoder(source=source, encoder=encoder, decoder=_tied(decoder, table, config.tie))
+    decoder = DECODERS[config.decoder.kind](
+        config.decoder, config.context, memory=encoder.size, table=table, copying=config.copying
+    )
+    readers = config.encoders * len(sources) if len(encoders) == 1 else config.encoders
+    parts = zip(sources, fronts_of(config, len(sources)), readers, strict=True)
+    fronts = [_front(*part, target=table, tie=config.tie) for part in parts]
+    return EncoderDecoder(source=_fronts(config, fronts), encoder=encoder, decoder=_tied(decoder, table, config.tie))
 
 
-def _language_model(config: LanguageModelConfig, *, source_tokens: int, target_tokens: int) -> LanguageModel:  # noqa: ARG001
+def _fronts(config: EncoderDecoderConfig, fronts: list[nn.Module]) -> nn.Module:
+    """Several are read one after another, or each by its own encoder."""
+    if len(fronts) == 1:
+        return fronts[0]
+    if isinstance(config.encoder, list):
+        return ApartFronts(fronts)
+    return JoinedFronts(fronts, size=vector_size(config.encoder))
+
+
+def _language_model(config: LanguageModelConfig, *, sources: Items[Inputs], target_tokens: int) -> LanguageModel:  # noqa: ARG001
     table = vectors(target_tokens, vector_size(config.decoder))
     decoder = DECODERS[config.decoder.kind](config.decoder, None, memory=0, table=table)
     return LanguageModel(decoder=_tied(decoder, table, config.tie))
 
 
-def _concatenated(config: ConcatenatedConfig, *, source_tokens: int, target_tokens: int) -> Concatenated:
+def _concatenated(config: ConcatenatedConfig, *, sources: Items[Inputs], target_tokens: int) -> Concatenated:
+    [inputs] = sources
     table = vectors(target_tokens, vector_size(config.decoder))
     decoder = DECODERS[config.decoder.kind](config.decoder, None, memory=0, table=table)
-    words = _source(config.decoder, tokens=source_tokens, target=table, tie=config.tie)
+    words = _source(config.decoder, tokens=inputs.size, target=table, tie=config.tie)
     return Concatenated(source=SourceEmbedding(words), decoder=_tied(decoder, table, config.tie))
 
 
@@ -275,8 +329,30 @@ MODELS: dict[str, Callable[..., SequenceModel]] = {
 
 
 def build_model(config: ModelConfig, *, source_tokens: int, target_tokens: int) -> SequenceModel:
-    """A model with fresh weights."""
-    return MODELS[config.kind](config, source_tokens=source_tokens, target_tokens=target_tokens)
+    """A model of one text source, with fresh weights."""
+    return build_for(config, [TextConfig()], [source_tokens], target_tokens=target_tokens)
+
+
+def build_for(
+    config: ModelConfig,
+    sources: Items[SourceConfig],
+    sizes: Items[int],
+    *,
+    target_tokens: int,
+    copied_as: Items[Tensor | None] | None = None,
+) -> SequenceModel:
+    """A model of any sources, with fresh weights; `sizes` are how many tokens each has, or how wide its vectors are.
+
+    `copied_as` are the target tokens that the tokens of each text are, where the model copies; None: those of one
+    vocabulary.
+    """
+    inputs = [Inputs(*both) for both in zip(sources, sizes, strict=False)]  # a language model has no sources
+    if isinstance(config, EncoderDecoderConfig) and config.copying:
+        tables = copied_as or [
+            by_number(one.size, target_tokens) if isinstance(one.config, TextConfig) else None for one in inputs
+        ]
+        inputs = [replace(one, copied_as=table) for one, table in zip(inputs, tables, strict=True)]
+    return MODELS[config.kind](config, sources=inputs, target_tokens=target_tokens)
 
 
 def _dropout(config: Any) -> float:  # noqa: ANN401 (any encoder or decoder)

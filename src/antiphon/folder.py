@@ -14,15 +14,19 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
 
-from antiphon.build import build_model
+from antiphon.build import build_for
+from antiphon.config.models import EncoderDecoderConfig
 from antiphon.config.read import read_config
 from antiphon.config.schema import Config
 from antiphon.config.write import explained_yaml
-from antiphon.errors import ConfigError, ModelFolderError
+from antiphon.errors import ConfigError, ModelFolderError, UserError
 from antiphon.files import sha256, to_json, write_bytes, write_text
 from antiphon.model import SequenceModel
+from antiphon.sources.copying import by_symbol
 from antiphon.sources.given import SOURCE_TOKENIZER, TARGET_TOKENIZER
+from antiphon.sources.readers import load_source
 from antiphon.sources.shortlist import Shortlist, load_shortlist
+from antiphon.sources.source import Source
 from antiphon.sources.tokens import Tokenizer, load_tokenizer
 
 __all__ = [
@@ -32,12 +36,14 @@ __all__ = [
     "SOURCE_TOKENIZER",
     "TARGET_TOKENIZER",
     "LoadedModel",
+    "fresh_model",
     "is_whole",
     "load_model",
     "load_weights",
     "read_folder_config",
     "save_model",
     "save_weights",
+    "text_source",
 ]
 
 FORMAT = 1
@@ -51,17 +57,30 @@ class LoadedModel:
 
     config: Config
     model: SequenceModel
-    source_tokenizer: Tokenizer
+    source: Source
     target_tokenizer: Tokenizer
     shortlist: Shortlist | None = None
 
+    @property
+    def source_tokenizer(self) -> Tokenizer:
+        """That of the only source, which is a text; UserError for all others."""
+        return text_source(self.source)
 
-def save_model(folder: Path, config: Config, weights: dict[str, Tensor], source: Tokenizer, target: Tokenizer) -> None:
+
+def text_source(source: Source) -> Tokenizer:
+    """The tokenizer of a source that is one text; UserError for all others."""
+    if isinstance(source, Tokenizer):
+        return source
+    raise UserError(f"data.source: this is for models that read one text, and the source here is of kind {source.kind}")
+
+
+def save_model(folder: Path, config: Config, weights: dict[str, Tensor], source: Source, target: Tokenizer) -> None:
     """Writes the whole model folder."""
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / CONFIG, explained_yaml(config))
-    for name, tokenizer in ((SOURCE_TOKENIZER, source), (TARGET_TOKENIZER, target)):
-        write_text(folder / name, tokenizer.json() + "\n")
+    sides: tuple[tuple[str, Source], ...] = ((SOURCE_TOKENIZER, source), (TARGET_TOKENIZER, target))
+    for name, side in sides:
+        write_text(folder / name, side.json() + "\n")
     save_weights(folder, weights)
 
 
@@ -95,12 +114,20 @@ def load_model(folder: str | Path) -> LoadedModel:
     path = Path(folder)
     _check(path)
     config = read_folder_config(path)
-    source = load_tokenizer(path / SOURCE_TOKENIZER)
+    source = load_source(path / SOURCE_TOKENIZER, config.data)
     target = load_tokenizer(path / TARGET_TOKENIZER)
-    model = build_model(config.model, source_tokens=source.size, target_tokens=target.size)
+    model = fresh_model(config, source, target)
     _fill(model, path)
-    shortlist = load_shortlist(path, source_tokens=source.size, target_tokens=target.size)
+    shortlist = load_shortlist(path, source_tokens=sum(source.sizes), target_tokens=target.size)
     return LoadedModel(config, model.eval(), source, target, shortlist)
+
+
+def fresh_model(config: Config, source: Source, target: Tokenizer) -> SequenceModel:
+    """The network of a configuration, with fresh weights."""
+    model, sources = config.model, config.data.sources
+    copies = isinstance(model, EncoderDecoderConfig) and model.copying
+    copied_as = [by_symbol(part, target) for part in source.parts] if copies else None
+    return build_for(model, sources, source.sizes, target_tokens=target.size, copied_as=copied_as)
 
 
 def read_folder_config(folder: Path) -> Config:

@@ -5,14 +5,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from torch import Tensor, nn
 
 from antiphon.decoders.state import Decoder, Looks, Reader, Step
 from antiphon.encoders.embedding import SourceEmbedding
 from antiphon.encoders.encoder import Encoder
-from antiphon.sequence import Memory, Sequence, State
+from antiphon.encoders.front import Front
+from antiphon.encoders.several import ApartFronts, JoinedFronts
+from antiphon.sequence import Memory, Sequence, Several, State
 
 __all__ = ["Concatenated", "EncoderDecoder", "LanguageModel", "SequenceModel"]
 
@@ -24,7 +26,7 @@ class SequenceModel(nn.Module, ABC):
     decoder: Decoder[Any]
 
     @abstractmethod
-    def start(self, source: Sequence) -> State:
+    def start(self, source: Sequence | Several) -> State:
         """Reads the source; the state from which decoding begins."""
 
     def step(self, tokens: Tensor, state: State) -> Step[Any]:
@@ -32,13 +34,18 @@ class SequenceModel(nn.Module, ABC):
         step: Step[Any] = self.decoder(tokens, state)
         return step
 
-    def forward(self, source: Sequence, inputs: Tensor) -> Step[Any]:
+    def forward(self, source: Sequence | Several, inputs: Tensor) -> Step[Any]:
         """Teacher forcing: logits for every position of inputs [B, T]."""
         return self.step(inputs, self.start(source))
 
-    def look(self, source: Sequence, inputs: Tensor) -> Looks:
+    def look(self, source: Sequence | Several, inputs: Tensor) -> Looks:
         """Where the model looks at every position, layer and head."""
         return self.decoder.look(inputs, self.start(source))
+
+    @property
+    def fronts(self) -> list[Front]:
+        """The front of each source; none where a network reads tokens itself, or is not ours to look into."""
+        return []
 
     @property
     def parameter_count(self) -> int:
@@ -46,24 +53,31 @@ class SequenceModel(nn.Module, ABC):
 
 
 class EncoderDecoder(SequenceModel):
-    """source → encoder → Memory → decoder"""
+    """source → front → encoder → Memory → decoder; `source` is the front, or those of several sources"""
 
-    def __init__(self, *, source: SourceEmbedding, encoder: Encoder, decoder: Decoder[Any]) -> None:
+    def __init__(self, *, source: nn.Module, encoder: Encoder, decoder: Decoder[Any]) -> None:
         super().__init__()
         self.source = source
         self.encoder = encoder
         self.decoder = decoder
 
-    def remember(self, source: Sequence) -> Memory:
-        """What the encoder knows of a source."""
-        memory: Memory = self.encoder(self.source(source))
-        return memory
+    @property
+    def fronts(self) -> list[Front]:
+        """The front of each source."""
+        parts = list(self.source.fronts) if isinstance(self.source, JoinedFronts | ApartFronts) else [self.source]
+        return cast("list[Front]", parts)
 
-    def start(self, source: Sequence) -> State:
+    def remember(self, source: Sequence | Several) -> Memory:
+        """What the encoder knows of a source."""
+        vectors: Sequence | Several = self.source(source)
+        memory: Memory = self.encoder(vectors)
+        return replace(memory, copies=vectors.copies)
+
+    def start(self, source: Sequence | Several) -> State:
         state: State = self.decoder.start(self.remember(source))
         return state
 
-    def look(self, source: Sequence, inputs: Tensor) -> Looks:
+    def look(self, source: Sequence | Several, inputs: Tensor) -> Looks:
         return replace(super().look(source, inputs), source=self.encoder.look(self.source(source)))
 
 
@@ -74,7 +88,7 @@ class LanguageModel(SequenceModel):
         super().__init__()
         self.decoder = decoder
 
-    def start(self, source: Sequence) -> State:
+    def start(self, source: Sequence | Several) -> State:
         state: State = self.decoder.start(Memory.nothing(source.mask.size(0)))
         return state
 
@@ -89,6 +103,7 @@ class Concatenated(SequenceModel):
         self.source = source
         self.decoder = decoder
 
-    def start(self, source: Sequence) -> State:
+    def start(self, source: Sequence | Several) -> State:
+        assert isinstance(source, Sequence)  # several are refused before
         state: State = self.decoder.read(self.source(source), self.decoder.start(Memory.nothing(source.mask.size(0))))
         return state

@@ -14,7 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["Carried", "Memory", "Sequence", "State"]
+__all__ = ["NO_COPY", "Carried", "Memory", "Sequence", "Several", "State"]
+
+NO_COPY = -1  # in the place of a target token
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,7 @@ class Sequence:
 
     values: Tensor
     mask: Tensor
+    copies: Tensor | None = None  # [B, S]: the target token that each position is, or NO_COPY; None: nobody asks
 
     @classmethod
     def of_ids(cls, rows: Items[Items[int] | np.ndarray], pad: int) -> Sequence:
@@ -34,6 +37,26 @@ class Sequence:
             values_row[: len(row)] = row
         mask = torch.arange(longest).unsqueeze(0) < lengths.unsqueeze(1)
         return cls(torch.from_numpy(values), mask)
+
+    @classmethod
+    def of_vectors(cls, rows: Items[np.ndarray]) -> Sequence:
+        """Rows of vectors [S, D], padded with 0 to the longest."""
+        lengths = torch.tensor([len(row) for row in rows], dtype=torch.long)
+        longest = int(lengths.max())
+        values = np.zeros((len(rows), longest, rows[0].shape[1]), dtype=np.float32)
+        for values_row, row in zip(values, rows, strict=True):
+            values_row[: len(row)] = row
+        mask = torch.arange(longest).unsqueeze(0) < lengths.unsqueeze(1)
+        return cls(torch.from_numpy(values), mask)
+
+    @classmethod
+    def joined(cls, parts: Items[Sequence]) -> Sequence:
+        """Vectors one after another in each row [B, S_1 + S_2 + .., D]; all padding goes to the end."""
+        values = torch.cat([part.values for part in parts], dim=1)
+        mask = torch.cat([part.mask for part in parts], dim=1)
+        order = torch.argsort(~mask, dim=1, stable=True)[:, : int(mask.sum(1).max())]
+        index = order.unsqueeze(-1).expand(-1, -1, values.size(-1))
+        return cls(values.gather(1, index), mask.gather(1, order), Several(tuple(parts)).copies)
 
     @property
     def last(self) -> Tensor:
@@ -48,6 +71,28 @@ class Sequence:
 
 
 @dataclass(frozen=True)
+class Several:
+    """Several sources of the same examples: row b of each part belongs to example b."""
+
+    parts: tuple[Sequence, ...]
+
+    @property
+    def mask(self) -> Tensor:
+        """Of all parts side by side [B, S_1 + S_2 + ..]."""
+        return torch.cat([part.mask for part in self.parts], dim=1)
+
+    @property
+    def copies(self) -> Tensor | None:
+        """Of all parts one after another, as they are joined [B, S]; those of a part that has none are NO_COPY."""
+        if all(part.copies is None for part in self.parts):
+            return None
+        none = [torch.full_like(part.mask, NO_COPY, dtype=torch.long) for part in self.parts]
+        columns = [one if part.copies is None else part.copies for part, one in zip(self.parts, none, strict=True)]
+        both = zip(columns, self.parts, strict=True)
+        return Sequence.joined([Sequence(column.unsqueeze(-1), part.mask) for column, part in both]).values.squeeze(-1)
+
+
+@dataclass(frozen=True)
 class Memory:
     """What the encoder knows: states h_1..h_n [B, S, H], mask [B, S], final h_n per layer [B, L, H].
 
@@ -57,6 +102,7 @@ class Memory:
     states: Tensor
     mask: Tensor
     final: Tensor
+    copies: Tensor | None = None  # [B, S]: the target token that each position is, or NO_COPY; None: nobody asks
 
     @classmethod
     def nothing(cls, rows: int) -> Memory:

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import test_learning_options
 import test_model_options
+import test_source_options
 import test_training_options
 import torch
 from pydantic import BaseModel
@@ -21,6 +23,7 @@ from antiphon.config import schema
 from antiphon.config.schema import Config, DataConfig, DecodingConfig, NoiseConfig, TextConfig, TrainingConfig
 from antiphon.config.section import Section
 from antiphon.decoding.generator import Generator
+from antiphon.errors import DataError
 from antiphon.folder import LoadedModel, save_model
 from antiphon.sequence import Sequence
 from antiphon.sources.corpus import Prepared, prepare
@@ -157,9 +160,22 @@ def one_kind(_: Prepare) -> None:
     assert choices(TextConfig, "kind") == ("text",)
 
 
+def skip_unreadable(read: Prepare) -> None:
+    """A file that is missing is an error, or left out and counted."""
+    np.save("here.npy", np.ones((2, 3), np.float32))
+    Path("files.tsv").write_text("here.npy\ta\nthere.npy\tb\n")
+    files = {"train": "files.tsv", "dev": "files.tsv", "source": {"kind": "features", "column": 0}}
+    with pytest.raises(DataError, match=r"files\.tsv, line 2: there\.npy: no such file"):
+        read(**files)
+    prepared = read(**files, skip_unreadable=True)
+    assert len(prepared.train) == 1
+    assert prepared.facts["dropped"]["reasons"] == {"unreadable: no such file": 2}
+
+
 DATA_EFFECTS: dict[type[BaseModel], dict[str, Callable[[Prepare], None]]] = {
     DataConfig: {
-        effect.__name__: effect for effect in (train, dev, hold_out, header, source, target, shared_vocabulary, window)
+        effect.__name__: effect
+        for effect in (train, dev, hold_out, header, source, target, shared_vocabulary, skip_unreadable, window)
     },
     TextConfig: {
         "kind": one_kind,
@@ -244,6 +260,7 @@ def test_the_key_of_decoding_does_what_it_says(key: str) -> None:
 EFFECTS: dict[type[BaseModel], set[str]] = {
     **{section: set(keys) for section, keys in test_model_options.MODEL_EFFECTS.items()},
     **{section: set(keys) for section, keys in DATA_EFFECTS.items()},
+    **{section: set(keys) for section, keys in test_source_options.SOURCE_EFFECTS.items()},
     TrainingConfig: set(test_training_options.TRAINING_EFFECTS),
     NoiseConfig: set(test_learning_options.NOISE_EFFECTS),
     schema.EvaluationConfig: set(test_training_options.EVALUATION_EFFECTS),

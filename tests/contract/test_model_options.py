@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 from model_cases import CONTEXTS, DECODERS, ENCODERS, TRANSFORMER, encoder_decoder, wide
 from pydantic import BaseModel
+from source_cases import CASES
 from tiny_models import INPUTS, ROWS, choices, fill, tiny_batch
 from torch import Tensor, nn
 
@@ -24,6 +26,7 @@ from antiphon.config.models import (
     LuongConfig,
     ModelConfig,
     MultiHeadConfig,
+    NoEncoderConfig,
     PlainConfig,
     RecurrentEncoderConfig,
     StaticContextConfig,
@@ -31,6 +34,7 @@ from antiphon.config.models import (
     TransformerEncoderConfig,
 )
 from antiphon.config.schema import TrainingConfig
+from antiphon.config.sound import LinearConfig, SubsampledConfig
 from antiphon.encoders.norms import AddAndNorm
 from antiphon.errors import UserError
 from antiphon.model import SequenceModel
@@ -40,6 +44,7 @@ from antiphon.training.teaching import teach
 ONLY_CHOICE = object()  # a word with one meaning so far; a second one needs an effect
 IN_RUNS = object()  # of training; test_learning_options.py looks at whole runs
 TOKENS = {"source_tokens": 11, "target_tokens": 11}
+FRONTS = {"usual": None, "linear": LinearConfig(), "subsampled": SubsampledConfig(channels=4)}
 
 
 def two(part: dict[str, Any]) -> dict[str, Any]:
@@ -63,6 +68,7 @@ BASES: dict[type[BaseModel], ModelConfig] = {
     RecurrentEncoderConfig: ATTENDED,
     ConvolutionalEncoderConfig: encoder_decoder(two(ENCODERS["cnn"]), CONTEXTS["additive-soft"], BAHDANAU),
     TransformerEncoderConfig: encoder_decoder(BLOCKS, CONTEXTS["additive-soft"], BAHDANAU),
+    NoEncoderConfig: encoder_decoder(ENCODERS["none"], CONTEXTS["additive-soft"], BAHDANAU),
     AttentionConfig: ATTENDED,
     StaticContextConfig: encoder_decoder(GRU, CONTEXTS["last-both-dense"], PLAIN),
     MultiHeadConfig: encoder_decoder(GRU, CONTEXTS["multi-head"], BLOCKS),
@@ -145,6 +151,14 @@ def ngram_rows() -> None:
         assert [tuple(parameter.shape) for parameter in around.parameters()] == [(rows, 8), (rows, 8)]
 
 
+def front() -> None:
+    """The network that turns a source into vectors; test_source_options.py has every key of each."""
+    case = CASES["linear_none"]
+    made = {kind: replace(case, model=case.model.model_copy(update={"front": one})) for kind, one in FRONTS.items()}
+    names = {kind: type(case.build().fronts[0]).__name__ for kind, case in made.items()}
+    assert names == {"usual": "LinearFront", "linear": "LinearFront", "subsampled": "SubsampledFront"}
+
+
 def tied(section: type[BaseModel]) -> Callable[[], None]:
     """One tensor where there were two or three: the target's table is the output layer's, the source's, or both."""
     ways = {"none": (False, False), "output": (True, False), "tables": (False, True), "all": (True, True)}
@@ -172,7 +186,6 @@ BLOCK = {
     "order": ["post"],
     "norm": ["batch"],
     "activation": ["gelu", "swish"],
-    "positions": ["learnt"],
     "scale": [False],
     "embedding_norm": [True],
     "dropout": [0.3],
@@ -189,10 +202,23 @@ MODEL_EFFECTS: dict[type[BaseModel], dict[str, Any]] = {
         "kind": ONLY_CHOICE,
         "size": [6],
         "kernel": [1, 5],
-        "positions": ["learnt"],
+        "positions": ["learnt", "none"],
         "longest": longest(ConvolutionalEncoderConfig, len(ROWS[0]) + 1),
     },
-    TransformerEncoderConfig: {**BLOCK, **NGRAMS, "longest": longest(TransformerEncoderConfig, len(ROWS[0]) + 1)},
+    TransformerEncoderConfig: {
+        **BLOCK,
+        **NGRAMS,
+        "positions": ["learnt", "none"],
+        "longest": longest(TransformerEncoderConfig, len(ROWS[0]) + 1),
+    },
+    NoEncoderConfig: {
+        **NGRAMS,
+        "kind": ONLY_CHOICE,
+        "size": [6],
+        "dropout": [0.3],
+        "from_run": IN_RUNS,
+        "freeze": IN_RUNS,
+    },
     AttentionConfig: {
         "kind": ONLY_CHOICE,
         "score": ["dot", "scaled-dot", "cosine", "bilinear", "concat"],
@@ -206,10 +232,18 @@ MODEL_EFFECTS: dict[type[BaseModel], dict[str, Any]] = {
     BahdanauConfig: {**RECURRENT, "kind": ONLY_CHOICE, "cell": CELLS},
     LuongConfig: {**RECURRENT, "kind": ONLY_CHOICE, "cell": CELLS, "input_feeding": [True]},
     PlainConfig: {**RECURRENT, "kind": ONLY_CHOICE, "cell": CELLS},
-    TransformerDecoderConfig: {**BLOCK, "longest": longest(TransformerDecoderConfig, INPUTS.size(1))},
+    TransformerDecoderConfig: {
+        **BLOCK,
+        "positions": ["learnt"],
+        "longest": longest(TransformerDecoderConfig, INPUTS.size(1)),
+    },
     EncoderDecoderConfig: {
         "kind": ONLY_CHOICE,
-        "encoder": [BASES[section].encoder for section in (ConvolutionalEncoderConfig, TransformerEncoderConfig)],
+        "front": front,
+        "encoder": [
+            BASES[section].encoder
+            for section in (ConvolutionalEncoderConfig, TransformerEncoderConfig, NoEncoderConfig)
+        ],
         "context": [changed(AttentionConfig, score="bilinear").context],
         "decoder": [BASES[LuongConfig].decoder],
         "tie": tied(EncoderDecoderConfig),
@@ -315,6 +349,7 @@ PLACES: dict[type[BaseModel], list[str]] = {
         "encoder.dropout",
         *(f"encoder.blocks.{n}.{part}" for n in (0, 1) for part in ("attention", "feedforward.dropout", "norms")),
     ],
+    NoEncoderConfig: ["source.embedding.dropout"],
     BahdanauConfig: [f"decoder.{place}" for place in STACKED],
     LuongConfig: [f"decoder.{place}" for place in STACKED],
     PlainConfig: [f"decoder.{place}" for place in STACKED],

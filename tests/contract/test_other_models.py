@@ -1,11 +1,8 @@
-"""What holds for every model, asked of all others: convolutions, Transformers, one network alone, and all options."""
+"""What holds for every model, asked of all options of every part."""
 
 from __future__ import annotations
 
-import test_crossed_models
 from every_model import test_in_search, test_in_training, test_in_use
-from model_cases import CASES as ALL
+from model_cases import OPTIONS as CASES
 
-__all__ = ["test_in_search", "test_in_training", "test_in_use"]
-
-CASES = {name: config for name, config in ALL.items() if name not in test_crossed_models.CASES}
+__all__ = ["CASES", "test_in_search", "test_in_training", "test_in_use"]

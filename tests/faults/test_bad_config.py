@@ -30,7 +30,8 @@ EXPECTED = [
     "data.train: expected text or a list of 2 (each text), got 5",
     "data.target.column[1]: expected a whole number or text, got 1.5",
     "data.sorce: 'data' has no such key; did you mean 'source'?",
-    "model.encoder.kind: expected one of lstm, gru, rnn, rnn-relu, cnn, transformer, got 'ltsm'; did you mean 'lstm'?",
+    "model.encoder.kind: expected one of lstm, gru, rnn, rnn-relu, cnn, transformer, none, got 'ltsm'; "
+    "did you mean 'lstm'?",
     "model.encoder.layers: expected a whole number above 0, got '2'; write 2 without quotes",
     "model.encoder.hiden_size: 'lstm' has no such key; did you mean 'size'?",
     "model.decoder.input_feeding: expected true or false, got 3",
@@ -45,7 +46,7 @@ EXPECTED = [
     "training.beam: 'training' has no such key; did you mean 'decoding.beam'?",
     "decoding: expected a section of keys, got null (nothing)",
     "evaluation.metrics[0]: expected one of loss, perplexity, word_perplexity, bits_per_character, exact_match, "
-    "token_accuracy, cer, wer, per, bleu, chrf, ter, rouge_l, got 'blue'; did you mean 'bleu'?",
+    "token_accuracy, cer, wer, per, bleu, bleu_1, bleu_2, bleu_3, chrf, ter, rouge_1, rouge_2, rouge_l, got 'blue'; did you mean 'bleu'?",
     "1: a configuration has no such key; its keys are data, model, training, decoding, evaluation",
 ]
 

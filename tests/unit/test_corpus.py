@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from antiphon.config.schema import DataConfig, TextConfig
-from antiphon.sources import corpus, holdout, preparing
+from antiphon.sources import corpus, encoding, holdout
 from antiphon.sources.corpus import Prepared, Ragged, encode_examples, prepare
 from antiphon.sources.pairs import Example
 from antiphon.sources.ragged import RaggedWriter
@@ -249,7 +249,7 @@ def test_chunks_change_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     write_pairs(folder / "dev.tsv", NUMBERS[:3])
     whole = prepare(config(), quiet)
     monkeypatch.setenv("ANTIPHON_CACHE", str(folder / "other"))
-    monkeypatch.setattr(preparing, "CHUNK", 7)
+    monkeypatch.setattr(encoding, "CHUNK", 7)
     chunked = prepare(config(), quiet)
     assert np.array_equal(whole.train.target.ids, chunked.train.target.ids)
     assert np.array_equal(whole.train.target.offsets, chunked.train.target.offsets)

@@ -18,7 +18,8 @@ from antiphon.config.models import LanguageModelConfig
 from antiphon.config.schema import TrainingConfig
 from antiphon.sources.batches import source_batch
 from antiphon.sources.feed import PairBatches, StreamBatches
-from antiphon.sources.ragged import Corpus, Ragged
+from antiphon.sources.ragged import Ragged
+from antiphon.sources.rows import Corpus
 from antiphon.sources.vocabulary import EOS, PAD
 from antiphon.training.checkpoints import Checkpoints
 from antiphon.training.display import SilentDisplay

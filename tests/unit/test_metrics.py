@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import random
+from collections import Counter
 
 import pytest
 from hypothesis import given, settings
@@ -18,11 +20,16 @@ from antiphon.evaluation.metrics import (
     HIGHER_IS_BETTER,
     METRICS,
     bleu,
+    bleu_1,
+    bleu_2,
+    bleu_3,
     cer,
     chrf,
     exact_match,
     metric_for,
     per,
+    rouge_1,
+    rouge_2,
     rouge_l,
     ter,
     token_accuracy,
@@ -111,6 +118,80 @@ def test_rouge_l_on_paper() -> None:
     assert rouge_l(["a b", "c"], [("a b",), ("d",)]) == pytest.approx(50)
 
 
+def test_rouge_n_on_paper() -> None:
+    # the cat sat on the mat / the cat is on the mat: 5 of 6 words, 3 of 5 pairs
+    output, reference = "the cat sat on the mat", "the cat is on the mat"
+    assert rouge_1([output], [(reference,)]) == pytest.approx(100 * 5 / 6)
+    assert rouge_2([output], [(reference,)]) == pytest.approx(100 * 3 / 5)
+    # "the" counts as often as the side that has it less often: 1 of (3 + 2) / 2
+    assert rouge_1(["the the the"], [("the end",)]) == pytest.approx(100 * 2 * 1 / 5)
+    # the best reference counts, and the mean is over examples
+    assert rouge_2(["a b", "c d"], [("x y", "a b"), ("d c",)]) == pytest.approx(50)
+
+
+def test_rouge_sees_neither_case_nor_punctuation_but_endings() -> None:
+    for metric in (rouge_1, rouge_2, rouge_l):
+        assert metric(["RE: Meeting, tomorrow!"], [("Re - meeting tomorrow",)]) == 100
+    assert rouge_1(["Meetings"], [("meeting",)]) == 0
+    assert rouge_1(["Grüße an Ömer"], [("grüße, ömer.",)]) == pytest.approx(100 * 4 / 5)
+
+
+def test_rouge_without_words_or_pairs_is_nothing() -> None:
+    assert rouge_2(["meeting"], [("meeting",)]) == 0
+    assert rouge_1(["?"], [("!",)]) == rouge_l([""], [("...",)]) == 0
+
+
+def test_bleu_n_on_paper() -> None:
+    # Papineni et al. 2002: candidate 1 against three references; 17 of its 18 words are in one of them
+    candidate = "It is a guide to action which ensures that the military always obeys the commands of the party"
+    references = (
+        "It is a guide to action that ensures that the military will forever heed Party commands",
+        "It is the guiding principle which guarantees the military forces always being under the command of the Party",
+        "It is the practical guide for the army always to heed the directions of the party",
+    )
+    assert bleu_1([candidate], [references]) == pytest.approx(100 * 17 / 18)
+    assert bleu_2([candidate], [references]) == pytest.approx(100 * math.sqrt(17 / 18 * 10 / 17))
+
+
+def test_bleu_n_is_as_short_as_the_closest_reference() -> None:
+    # 3 words, references of 4 and 9: penalty exp(1 - 4/3), all words right, 2 of 2 pairs
+    references = ("a b c d", "a b c d e f g h i")
+    assert bleu_1(["a b c"], [references]) == pytest.approx(100 * math.exp(1 - 4 / 3))
+    assert bleu_2(["a b c"], [references]) == pytest.approx(100 * math.exp(1 - 4 / 3))
+
+
+@pytest.mark.parametrize(("metric", "order"), [(bleu_1, 1), (bleu_2, 2), (bleu_3, 3)])
+def test_bleu_n_is_that_of_sacrebleu_and_of_a_loop(metric: object, order: int) -> None:
+    outputs, first, second = sentences(1, 30), sentences(2, 30), sentences(3, 30)
+    both = list(zip(first, second, strict=True))
+    found = metric(outputs, both)  # type: ignore[operator]
+    assert found == BLEU(max_ngram_order=order).corpus_score(outputs, [first, second]).score
+    assert found == pytest.approx(looped_bleu(outputs, both, order))
+    assert METRICS[f"bleu_{order}"] is metric
+    assert metric.signature(both) == bleu.signature(both)  # type: ignore[attr-defined]
+
+
+def looped_bleu(outputs: list[str], references: list[tuple[str, str]], order: int) -> float:
+    """BP · (p_1 · ... · p_n)^(1/n), as in the paper."""
+
+    def ngrams(text: str, n: int) -> Counter[tuple[str, ...]]:
+        words = text.split()
+        return Counter(tuple(words[i : i + n]) for i in range(len(words) - n + 1))
+
+    product, said, wanted = 1.0, 0, 0
+    for n in range(1, order + 1):
+        right = total = 0
+        for output, texts in zip(outputs, references, strict=True):
+            ours, theirs = ngrams(output, n), ngrams(texts[0], n) | ngrams(texts[1], n)
+            right, total = right + (ours & theirs).total(), total + ours.total()
+        product *= right / total
+    for output, texts in zip(outputs, references, strict=True):
+        length = len(output.split())
+        said += length
+        wanted += min((abs(len(text.split()) - length), len(text.split())) for text in texts)[1]
+    return 100 * min(1.0, math.exp(1 - wanted / said)) * product ** (1 / order)
+
+
 def rate(edits: int, length: int) -> float:
     if edits == 0:
         return 0.0
@@ -128,9 +209,7 @@ def test_edits_are_those_of_the_written_out_loop(output: str, references: tuple[
         best = min(pairs, key=lambda pair: (rate(*pair), -pair[1]))
         assert metric.statistics([output], [references]).tolist() == [list(best)]
     f = max(
-        2 * common(output.split(), text.split()) / (len(output.split()) + len(text.split()))
-        if output.split() or text.split()
-        else 1.0
+        2 * common(output.split(), text.split()) / max(1, len(output.split()) + len(text.split()))
         for text in references
     )
     assert rouge_l([output], [references]) == pytest.approx(100 * f)
@@ -190,7 +269,7 @@ def test_emptiness_divides_nothing(name: str, pairs: list[tuple[str, tuple[str, 
 
 
 def test_saying_nothing_where_nothing_is_to_be_said_is_right() -> None:
-    for name in ("exact_match", "token_accuracy", "rouge_l"):
+    for name in ("exact_match", "token_accuracy"):
         assert METRICS[name]([""], [("",)]) == 100
     for name in ("cer", "wer", "per", "ter"):
         assert METRICS[name]([""], [("",)]) == 0

@@ -14,7 +14,8 @@ from antiphon.config.schema import DataConfig, NoiseConfig, TextConfig, Training
 from antiphon.sources.batches import collate
 from antiphon.sources.noise import Noise, NoisyTokenizer, as_read, delete, infill, mask, noise_of, noisy, permute, spoil
 from antiphon.sources.pairs import Dropped, Pair, read_pairs
-from antiphon.sources.ragged import Corpus, Ragged
+from antiphon.sources.ragged import Ragged
+from antiphon.sources.rows import Corpus
 from antiphon.sources.tokens import CharacterTokenizer, WordTokenizer
 from antiphon.sources.vocabulary import EOS, PAD, UNK
 

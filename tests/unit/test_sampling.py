@@ -17,7 +17,8 @@ from antiphon.config.schema import Config, TrainingConfig
 from antiphon.model import SequenceModel
 from antiphon.sequence import Sequence
 from antiphon.sources.batches import Batch, collate, source_batch
-from antiphon.sources.ragged import Corpus, Ragged
+from antiphon.sources.ragged import Ragged
+from antiphon.sources.rows import Corpus
 from antiphon.sources.vocabulary import EOS, PAD, SOS, SPECIALS, UNK
 from antiphon.training.loss import cross_entropy
 from antiphon.training.sampling import own_words, sampling_share

@@ -22,9 +22,11 @@ class SourceSide:
     keys: Tensor  # [B, S, ...], whatever the score prepared
     values: Tensor  # [B, S, H]
     mask: Tensor  # [B, S]
+    copies: Tensor | None = None  # [B, S]: the target token that each position is, for a decoder that copies
 
     def select(self, sentences: Tensor) -> SourceSide:
-        return SourceSide(self.keys[sentences], self.values[sentences], self.mask[sentences])
+        copies = None if self.copies is None else self.copies[sentences]
+        return SourceSide(self.keys[sentences], self.values[sentences], self.mask[sentences], copies)
 
     def of_hypotheses(self, rows: Tensor, before: int) -> SourceSide:
         """What the sentences of rows [B', k] share, when there were so many hypotheses before.
@@ -63,7 +65,7 @@ class AttentionContext(nn.Module):
         self.size = size
 
     def prepare(self, memory: Memory) -> SourceSide:
-        return SourceSide(keys=self.score.prepare(memory.states), values=memory.states, mask=memory.mask)
+        return SourceSide(self.score.prepare(memory.states), memory.states, memory.mask, memory.copies)
 
     def forward(self, query: Tensor, source: SourceSide) -> Attended:
         """Queries [R, T, D]: the hypotheses of a sentence are folded into its query axis, the source is not copied."""

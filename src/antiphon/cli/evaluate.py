@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,13 +10,37 @@ import typer
 
 from antiphon.cli.files import METRICS, known_metrics, pair_files, say_dropped
 from antiphon.cli.output import put_json, put_line, say
+from antiphon.cli.tables import put_columns
 
 if TYPE_CHECKING:
+    from antiphon.decoding.generator import Generator
+    from antiphon.evaluation.classes import Classes, ClassScore
     from antiphon.evaluation.evaluate import Evaluation
+    from antiphon.sources.pairs import Example
 
 __all__ = ["evaluate"]
 
 FINE = ("loss", "bits_per_character")  # small numbers, of which the third digit matters
+SHOWN = 30  # classes in the table
+
+By = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Also the first metric for each value of this column of PAIRS (its name, or its number from 0).",
+    ),
+]
+ByLines = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Also the first metric for each N lines: a file of parts without names."),
+]
+Confusion = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="FILE",
+        help="If targets are classes: what was taken for what, as PNG, SVG or TSV by suffix; may stand several times.",
+    ),
+]
 
 
 def evaluate(
@@ -40,6 +65,9 @@ def evaluate(
             help=f"One of {', '.join(METRICS)}; may stand several times. Default: the model's evaluation.metrics.",
         ),
     ] = None,
+    by: By = None,
+    by_lines: ByLines = None,
+    confusion: Confusion = None,
     shortlist: Annotated[
         bool, typer.Option("--shortlist", help="As in generate: only what the source can give.")
     ] = False,
@@ -49,49 +77,171 @@ def evaluate(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
-    """Metrics on pairs or texts, with 95 % bootstrap intervals."""
+    """Metrics on pairs or texts, with 95 % bootstrap intervals.
+
+    Targets that are classes (at most 100 different ones, each again and again) also get precision, recall and F1 of
+    each class; exact_match is called accuracy there.
+    """
     from antiphon import api
+    from antiphon.errors import UserError
+    from antiphon.evaluation.evaluate import evaluate_examples
+    from antiphon.sources.pairs import file_paths
+
+    files, wanted, pictures = pair_files(pairs), known_metrics(metrics), confusion or []
+    if problems := contradictions(files, by, by_lines, pictures):
+        raise UserError(problems)
+    file_paths(files, say)
+    generator = api.load(run, int8=int8)
+    examples, dropped = api.read_examples(generator, files)
+    chosen = wanted or list(generator.config.evaluation.metrics)
+    if pictures:
+        refuse_other_targets(generator, examples, chosen)
+    result = evaluate_examples(
+        generator,
+        examples,
+        metrics=chosen,
+        beam=beam,
+        batch_size=batch_size,
+        shortlist=shortlist,
+        groups=group_names(generator, examples, files, by, by_lines),
+        dropped=dropped.facts(),
+    )
+    say_dropped(result.dropped)
+    say_flagged(generator, result)
+    if as_json:
+        put_object(result)
+    else:
+        put_table(result, by or "lines")
+    if result.classes is not None:
+        write_confusion(result.classes, pictures)
+
+
+def contradictions(files: str | list[str], by: str | None, by_lines: int | None, pictures: list[Path]) -> list[str]:
+    """What does not go together, and what cannot be written."""
+    from antiphon.pictures.paths import PICTURES, folder_problems, suffix_problems
+
+    problems = [problem for path in pictures for problem in suffix_problems(path, (*PICTURES, ".tsv"))]
+    problems += [problem for path in pictures for problem in folder_problems(path)]
+    if by is not None and by_lines is not None:
+        problems.append("--by and --by-lines: one at a time; leave one out")
+    if by is not None and not isinstance(files, str):
+        problems.append("--by: two files side by side have no other columns; join them to one table, or use --by-lines")
+    return problems
+
+
+def refuse_other_targets(generator: Generator, examples: list[Example], metrics: list[str]) -> None:
+    """--confusion where there can be none, before anything is decoded."""
+    from antiphon.errors import UserError
+    from antiphon.evaluation.classes import class_names, not_classes
+    from antiphon.evaluation.evaluate import tidy_references
+    from antiphon.evaluation.likelihood import OF_LOSS
+
+    references = tidy_references([example.references for example in examples], generator.config.data.target.tokens)
+    if class_names(references) is None:
+        raise UserError(f"--confusion: {not_classes(references)}")
+    if all(name in OF_LOSS for name in metrics):
+        raise UserError(f"--confusion: nothing is decoded for {', '.join(metrics)}; add --metric exact_match")
+
+
+def group_names(
+    generator: Generator, examples: list[Example], files: str | list[str], by: str | None, by_lines: int | None
+) -> list[str] | None:
+    """The group of each example, if groups were asked for."""
+    from antiphon.evaluation.groups import groups_by_column, groups_by_lines, has_header
+    from antiphon.sources.pairs import file_paths
+
+    name, path = file_paths(files)[0]
+    header, lines = has_header(path, generator.config.data), [example.line for example in examples]
+    if by is not None:
+        return groups_by_column(path, name, by, lines, header=header)
+    return None if by_lines is None else groups_by_lines(lines, by_lines, first=2 if header else 1)
+
+
+def say_flagged(generator: Generator, result: Evaluation) -> None:
+    """How many answers have a flag."""
     from antiphon.sources.amounts import amount
 
-    files, wanted = pair_files(pairs), known_metrics(metrics)
-    generator = api.load(run, int8=int8)
-    result = api.evaluate(generator, files, beam=beam, batch_size=batch_size, metrics=wanted, shortlist=shortlist)
-    say_dropped(result.dropped)
     if result.flagged and generator.config.data.source is None:
         texts = amount(result.flagged, "texts")
         say(f"{texts} with symbols the model does not know (<unk>); `antiphon score` names them")
     elif result.flagged:
         say(f"{amount(result.flagged, 'answers')} flagged; `antiphon generate --json` shows why")
-    if as_json:
-        put_object(result)
-    else:
-        put_table(result)
 
 
-def put_table(result: Evaluation) -> None:
-    """Name, value and interval of each metric."""
+def put_table(result: Evaluation, by: str = "lines") -> None:
+    """Name, value and interval of each metric, then classes and groups."""
     from antiphon.sources.amounts import amount
 
-    width = max(len(name) for name in result.values)
+    shown = {name: "accuracy" if name == "exact_match" and result.classes else name for name in result.values}
+    width = max(len(name) for name in shown.values())
     digits = {name: 3 if name in FINE else 2 for name in result.values}
     values = {name: f"{estimate.value:.{digits[name]}f}" for name, estimate in result.values.items()}
     widest = max(8, *(len(value) for value in values.values()))
     for name, estimate in result.values.items():
         interval = f"[{estimate.low:.{digits[name]}f}, {estimate.high:.{digits[name]}f}]"
-        put_line(f"{name:<{width}}  {values[name]:>{widest}}  {interval}")
+        put_line(f"{shown[name]:<{width}}  {values[name]:>{widest}}  {interval}")
+    if result.classes is not None:
+        put_classes(result.classes)
+    if result.groups:
+        put_groups(result, by, shown[result.groups[0].metric])
     for name, signature in result.signatures.items():
-        say(f"{name}: {signature}")
+        say(f"{shown[name]}: {signature}")
     counted = amount(result.examples, result.unit)
     say(f"{counted} in {result.seconds:.1f} s; in brackets: 95 % of 1,000 bootstrap samples")
+
+
+def put_classes(classes: Classes) -> None:
+    """A line for each class, or for the most frequent of them, and the mean over all."""
+    frequent = sorted(classes.scores, key=lambda score: -score.count)[:SHOWN]
+    names = {score.name for score in frequent}
+    shown = [score for score in classes.scores if score.name in names]
+    put_line("")
+    put_columns(
+        ("class", "precision", "recall", "F1", "count"),
+        [*(score_cells(score) for score in shown), score_cells(classes.mean)],
+    )
+    if more := len(classes.scores) - len(shown):
+        say(f"{more} rarer classes are not shown; --json has them all")
+    if classes.others:
+        say(f"{classes.others} of {classes.mean.count} answers are none of the classes")
+
+
+def score_cells(score: ClassScore) -> tuple[str, ...]:
+    precision = "-" if score.precision is None else f"{score.precision:.2f}"
+    return score.name, precision, f"{score.recall:.2f}", f"{score.f1:.2f}", str(score.count)
+
+
+def put_groups(result: Evaluation, by: str, metric: str) -> None:
+    """A line for each group."""
+    put_line("")
+    put_columns(
+        (by, metric, "", "count"),
+        [
+            (
+                group.name or "(empty)",
+                f"{group.estimate.value:.2f}",
+                f"[{group.estimate.low:.2f}, {group.estimate.high:.2f}]",
+                str(group.examples),
+            )
+            for group in result.groups
+        ],
+    )
+
+
+def write_confusion(classes: Classes, paths: list[Path]) -> None:
+    """The confusion matrix, in each of these files."""
+    from antiphon.pictures.confusion import save_confusion
+
+    title = f"{classes.accuracy:.1f} % of {classes.mean.count:,} right"
+    for path in paths:
+        save_confusion(classes.names, classes.confusion, path, title=title)
+        say(f"wrote {path}")
 
 
 def put_object(result: Evaluation) -> None:
     """The same as one object."""
     found: dict[str, Any] = {
-        "metrics": {
-            name: {"value": estimate.value, "low": estimate.low, "high": estimate.high}
-            for name, estimate in result.values.items()
-        },
+        "metrics": {name: asdict(estimate) for name, estimate in result.values.items()},
         "signatures": result.signatures,
         "examples": result.examples,
         "unit": result.unit,
@@ -99,4 +249,17 @@ def put_object(result: Evaluation) -> None:
         "flagged": result.flagged,
         "dropped": result.dropped,
     }
+    if (classes := result.classes) is not None:
+        found["classes"] = {
+            "scores": [asdict(score) for score in classes.scores],
+            "mean": asdict(classes.mean),
+            "others": classes.others,
+            "names": classes.names,
+            "confusion": classes.confusion.tolist(),
+        }
+    if result.groups:
+        found["groups"] = [
+            {"name": group.name, "metric": group.metric, **asdict(group.estimate), "examples": group.examples}
+            for group in result.groups
+        ]
     put_json(found)

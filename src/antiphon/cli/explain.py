@@ -33,7 +33,9 @@ class Attention(StrEnum):
 
 def explain(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run or model folder.")],
-    text: Annotated[str | None, typer.Argument(metavar="TEXT", help="What to answer.")] = None,
+    text: Annotated[
+        str | None, typer.Argument(metavar="TEXT", help="What to answer: a text or a path; a tab between several.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="A .png or .svg file; without it the terminal shows it.")] = None,
     attention: Annotated[
         Attention | None,
@@ -75,6 +77,8 @@ def explain(
         *of_search(tree, at, out, [beam, pruned], looking, positions),
     ]:
         raise UserError(problems)
+    from antiphon.pictures.sources import picture_paths
+
     kind = cast("Kind | None", attention and attention.value)
     generator = api.load(run)
     if positions and out is not None:
@@ -94,7 +98,9 @@ def explain(
     else:
         answer = api.explain(generator, str(text), out, attention=kind, layer=layer, head=head)
         put_answer(answer)
-        say(f"wrote {out}")
+        drawn = 1 if kind or layer or head else max(1, len(answer.parts))
+        for path in picture_paths(drawn, out):
+            say(f"wrote {path}")
 
 
 def contradictions(text: str | None, out: Path | None, positions: bool, chosen: list[object]) -> list[str]:
@@ -167,7 +173,10 @@ def mean_of(view: View) -> str:
 
 def put_flags(generator: Generator, text: str) -> None:
     """What was not read of a text, or not known."""
-    for flag in generator.wording.question(text).flags:
+    from antiphon.decoding.questions import questions_of
+
+    [question] = questions_of(generator.wording, [text])
+    for flag in question.flags:
         say(flag)
 
 

@@ -12,7 +12,7 @@ __all__ = ["METRICS", "known_metrics", "pair_files", "say_dropped", "say_places"
 # Those of the configuration, written out because help must not load it; a test binds the two.
 METRICS = (
     "loss", "perplexity", "word_perplexity", "bits_per_character", "exact_match", "token_accuracy", "cer", "wer", "per",
-    "bleu", "chrf", "ter", "rouge_l",
+    "bleu", "bleu_1", "bleu_2", "bleu_3", "chrf", "ter", "rouge_1", "rouge_2", "rouge_l",
 )  # fmt: skip
 
 
@@ -31,7 +31,7 @@ def known_metrics(names: list[str] | None) -> list[str] | None:
     problems = []
     for name in names or []:
         if name not in known:
-            close = nearest(name, known)
+            close = "exact_match" if name == "accuracy" else nearest(name, known)  # of whole answers, not of tokens
             hint = f"did you mean '{close}'?" if close else f"the metrics are {', '.join(known)}"
             problems.append(f"--metric: no metric is called '{name}'; {hint}")
     if problems:
@@ -42,7 +42,8 @@ def known_metrics(names: list[str] | None) -> list[str] | None:
 def say_places(facts: dict[str, Any]) -> None:
     """The first lines that were left out, and why: `Dropped.facts()`."""
     for place in facts["places"]:
-        say(f"{place['file']}, line {place['line']}: {place['reason']}; left out")
+        path = f"{place['path']}: " if "path" in place else ""
+        say(f"{place['file']}, line {place['line']}: {path}{place['reason']}; left out")
 
 
 def say_dropped(facts: dict[str, Any]) -> None:

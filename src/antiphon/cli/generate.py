@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack, cast
 
 import typer
 
@@ -46,6 +47,7 @@ from antiphon.cli.searching import (
 if TYPE_CHECKING:
     from antiphon.decoding.generation import Generation
     from antiphon.decoding.generator import Generator
+    from antiphon.decoding.wishes import Wishes
 
 __all__ = ["generate"]
 
@@ -56,7 +58,8 @@ AHEAD = 16  # batches read at once, so that lines of like length can be answered
 def generate(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run or model folder.")],
     file: Annotated[
-        str | None, typer.Argument(metavar="FILE", help="Lines to answer; stdin when missing or -.")
+        str | None,
+        typer.Argument(metavar="FILE", help="Lines to answer, or paths, relative to FILE; stdin when missing or -."),
     ] = None,
     beam: Beam = None,
     n_best: NBest = 1,
@@ -87,9 +90,11 @@ def generate(
     shortlist: Shortlist = False,
     int8: Int8 = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
-    weights: Annotated[bool, typer.Option("--weights", help="With --json: the attention weights as well.")] = False,
+    weights: Annotated[bool, typer.Option("--weights", help="With --json: attention weights, and what was copied.")] = False,
 ) -> None:
     """A line in, a line out, in the same order.
+
+    A model of pictures, sounds or arrays is given paths; several sources have a tab between them.
 
     A language model goes on where each line ends. One that learnt a stream writes several lines, with an empty line
     between two answers; --json keeps each answer on one line.
@@ -116,19 +121,41 @@ def generate(
     size = 1 if file in (None, "-") and sys.stdin.isatty() else batch_size or generator.config.decoding.batch_size
     utility = cast("Literal['chrf', 'bleu'] | None", mbr and mbr.value)
     stream, seen = generator.config.data.window is not None, Flags()
-    for batch in in_batches(input_lines(file), size if size == 1 else AHEAD * size):
-        for answer in generator.generate(
-            batch, beam=beam, n_best=max(n_best, samples or SAMPLES) if mbr else n_best, max_length=max_length,
-            min_length=min_length, max_ratio=max_ratio, min_ratio=min_ratio, length_penalty=length_penalty,
-            patience=patience, diversity=diversity, groups=groups, no_repeat=no_repeat, forbid=forbid, require=require,
-            coverage=coverage, replace_unknown=replace_unknown, shortlist=shortlist, batch_size=size, prefix=prefix,
-            sample=sample, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed, mbr=utility,
-            log_probs=as_json, first=seen.lines, weights=weights,
+    lines = source_lines(generator, file)
+    for batch in in_batches(lines, size if size == 1 else AHEAD * size):
+        for answer in answers_of(
+            generator, batch, file, beam=beam, n_best=max(n_best, samples or SAMPLES) if mbr else n_best,
+            max_length=max_length, min_length=min_length, max_ratio=max_ratio, min_ratio=min_ratio,
+            length_penalty=length_penalty, patience=patience, diversity=diversity, groups=groups,
+            no_repeat=no_repeat, forbid=forbid, require=require, coverage=coverage, replace_unknown=replace_unknown,
+            shortlist=shortlist, batch_size=size, prefix=prefix, sample=sample, temperature=temperature, top_k=top_k,
+            top_p=top_p, seed=seed, mbr=utility, log_probs=as_json, first=seen.lines, weights=weights,
         ):  # fmt: skip
             seen.add(answer.flags, listed=not as_json)
             put_answer(answer, seen.lines, n_best, as_json, stream=stream)
         sys.stdout.flush()
     seen.close()
+
+
+def source_lines(generator: Generator, file: str | None) -> Iterator[str]:
+    """The lines of a file or of stdin; paths in them begin where the file lies, or where the user is."""
+    from antiphon.sources.paths import Paths
+
+    paths = Paths.of_lines(generator.config.data, None if file == "-" else file)
+    return (paths.resolved(line) for line in input_lines(file))
+
+
+def answers_of(
+    generator: Generator, batch: list[str], file: str | None, *, prefix: str, first: int, weights: bool,
+    **wishes: Unpack[Wishes],
+) -> list[Generation]:  # fmt: skip
+    """Answers to some lines; what cannot be read is said of the lines of the file."""
+    from antiphon.decoding.questions import UnreadableInputError
+
+    try:
+        return generator.generate(batch, prefix=prefix, first=first, weights=weights, **wishes)
+    except UnreadableInputError as error:
+        raise error.of("stdin" if file in (None, "-") else str(file)) from None
 
 
 def check_weights(generator: Generator) -> None:
@@ -186,4 +213,6 @@ def as_dict(answer: Generation) -> dict[str, Any]:
     }
     if answer.weights is not None:
         found |= {"source_tokens": answer.source_tokens, "weights": answer.weights.tolist()}
+    if answer.copied is not None:
+        found |= {"copied": answer.copied}
     return found

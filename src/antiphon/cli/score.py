@@ -53,6 +53,7 @@ def score(
             put_scored(scored, as_json, text=text)
         sys.stdout.flush()
     seen.close()
+    dropped.refuse(generator.config.data)
     say_dropped(dropped.facts())
     if not seen.lines:
         raise nothing_usable(files, generator.config.data, dropped)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from antiphon.config.combinations import model_problems
 from antiphon.config.learning import learning_problems
-from antiphon.config.schema import Config, DataConfig, TrainingConfig
+from antiphon.config.schema import Config, DataConfig, TextConfig, TrainingConfig
 from antiphon.config.texts import text_problems
 from antiphon.config.yamltext import write_value
 
@@ -45,22 +45,46 @@ def training_problems(training: TrainingConfig) -> list[str]:
 def data_problems(data: DataConfig) -> list[str]:
     """What the two sides and the files must agree on; also asked where a configuration made in Python is used."""
     problems = []
-    source = data.source
-    if source and isinstance(source.column, list):
-        problems.append(
-            f"data.source.column: one column is the source, got a list of {len(source.column)}; "
-            "give one number or name (only the target may have several)"
-        )
-    for key in ("tokens", "vocabulary", "min_count", "tokenizer"):
-        left, right = getattr(source, key, None), getattr(data.target, key)
-        if source and data.shared_vocabulary and left != right:
+    for number, source in enumerate(data.sources):
+        if isinstance(source.column, list):
             problems.append(
-                f"data.shared_vocabulary: one vocabulary cannot have data.source.{key} {write_value(left)} and "
-                f"data.target.{key} {write_value(right)}; make them equal, or set data.shared_vocabulary to false"
+                f"{data.place(number)}.column: one column is the source, got a list of {len(source.column)}; "
+                "give one number or name (only the target may have several)"
             )
-    columns = [source.column] if source and not isinstance(source.column, list) else []
+        if data.shared_vocabulary and isinstance(source, TextConfig):
+            problems += vocabulary_problems(data, number, source)
+    if isinstance(data.source, list):
+        problems += several_problems(data)
+    columns = [source.column for source in data.sources if not isinstance(source.column, list)]
     columns += data.target.column if isinstance(data.target.column, list) else [data.target.column]
     for column in columns:
         if isinstance(column, int) and column < 0:
             problems.append(f"column {column} in data: columns are counted from 0; give 0 or more, or a name")
+    return problems
+
+
+def vocabulary_problems(data: DataConfig, number: int, source: TextConfig) -> list[str]:
+    """One vocabulary is learnt in one way."""
+    problems = []
+    for key in ("tokens", "vocabulary", "min_count", "tokenizer"):
+        left, right = getattr(source, key), getattr(data.target, key)
+        if left != right:
+            problems.append(
+                f"data.shared_vocabulary: one vocabulary cannot have {data.place(number)}.{key} {write_value(left)} "
+                f"and data.target.{key} {write_value(right)}; make them equal, or set data.shared_vocabulary to false"
+            )
+    return problems
+
+
+def several_problems(data: DataConfig) -> list[str]:
+    """Several sources stand in several columns of one file."""
+    problems = []
+    for key, files in (("data.train", data.train), ("data.dev", data.dev)):
+        if isinstance(files, list):
+            problems.append(f"{key}: two files have one source and one target, but data.source is a list; give a table")
+    columns = [source.column for source in data.sources]
+    for number, column in enumerate(columns):
+        if column in columns[:number]:
+            first = data.place(columns.index(column))
+            problems.append(f"{data.place(number)}.column: {write_value(column)} is that of {first}, too; name another")
     return problems

@@ -15,7 +15,8 @@ from antiphon.config.models import (
     TransformerConfig,
     vector_size,
 )
-from antiphon.config.schema import Config
+from antiphon.config.schema import Config, TextConfig
+from antiphon.config.sources import source_problems
 
 __all__ = ["model_problems"]
 
@@ -34,11 +35,18 @@ def model_problems(config: Config) -> list[str]:
     """A sentence for each pair of parts that cannot work together or would be ignored."""
     model, problems = config.model, []
     if isinstance(model, EncoderDecoderConfig):
-        problems += pairing_problems(model) or context_problems(model)
-        problems += part_problems("model.encoder", model.encoder)
-        problems += ngram_problems(model.encoder)
+        problems += pairing_problems(model) or [*context_problems(model), *copy_problems(model)]
+        for path, encoder in encoder_paths(model):
+            problems += [*part_problems(path, encoder), *ngram_problems(path, encoder)]
     problems += part_problems("model.decoder", model.decoder)
-    return [*problems, *tie_problems(config), *length_problems(config)]
+    return [*problems, *source_problems(config), *tie_problems(config), *length_problems(config)]
+
+
+def encoder_paths(model: EncoderDecoderConfig) -> list[tuple[str, EncoderConfig]]:
+    """Each encoder and its key."""
+    if not isinstance(model.encoder, list):
+        return [("model.encoder", model.encoder)]
+    return [(f"model.encoder[{number}]", encoder) for number, encoder in enumerate(model.encoder)]
 
 
 def state_size(encoder: EncoderConfig) -> int:
@@ -62,9 +70,10 @@ def pairing_problems(model: EncoderDecoderConfig) -> list[str]:
 
 def context_problems(model: EncoderDecoderConfig) -> list[str]:
     """The sizes that a score or a bridge compares, and options of another kind."""
-    key, size = state_size(model.encoder), model.decoder.size
+    encoder = model.encoders[0]  # the states of several are of one size
+    key, size = state_size(encoder), model.decoder.size
     if isinstance(model.context, AttentionConfig):
-        return attention_problems(model.context, key=key, query=size, made=_made(model.encoder))
+        return attention_problems(model.context, key=key, query=size, made=_made(encoder))
     if not isinstance(model.context, StaticContextConfig) or model.context.bridge == "dense":
         return []
     if model.context.feed == "every-step":
@@ -74,10 +83,20 @@ def context_problems(model: EncoderDecoderConfig) -> list[str]:
         ]
     if key != size:
         return [
-            f"model.context.bridge: direct hands a state of {key} ({_made(model.encoder)}) to a decoder of {size}; "
+            f"model.context.bridge: direct hands a state of {key} ({_made(encoder)}) to a decoder of {size}; "
             f"set model.decoder.size to {key}, or the bridge to dense"
         ]
     return []
+
+
+def copy_problems(model: EncoderDecoderConfig) -> list[str]:
+    """A word is copied by the weight that a step gives to it."""
+    if not model.copying or not isinstance(model.context, StaticContextConfig):
+        return []
+    return [
+        f"model.copy: a word is copied by the weight of attention to it, and the decoder {model.decoder.kind} has "
+        "none; set model.decoder.kind to bahdanau, luong or transformer, or copy to false"
+    ]
 
 
 def attention_problems(context: AttentionConfig, *, key: int, query: int, made: str) -> list[str]:
@@ -126,20 +145,20 @@ def part_problems(path: str, part: EncoderConfig | DecoderConfig) -> list[str]:
     return problems
 
 
-def ngram_problems(encoder: EncoderConfig) -> list[str]:
+def ngram_problems(path: str, encoder: EncoderConfig) -> list[str]:
     """The n-grams around a token have it in their middle, and it has a vector of its own."""
     problems = [
-        f"model.encoder.ngrams: {length} has no middle with others around it; set it to {max(3, length + 1)}"
+        f"{path}.ngrams: {length} has no middle with others around it; set it to {max(3, length + 1)}"
         for length in encoder.ngrams
         if length % 2 == 0 or length < SHORTEST_NGRAM
     ]
     if len(set(encoder.ngrams)) < len(encoder.ngrams):
-        problems.append(f"model.encoder.ngrams: {encoder.ngrams} names a length twice; name each once")
+        problems.append(f"{path}.ngrams: {encoder.ngrams} names a length twice; name each once")
     usual = type(encoder).model_fields["ngram_rows"].default
     if not encoder.ngrams and encoder.ngram_rows != usual:
         problems.append(
-            f"model.encoder.ngram_rows: {encoder.ngram_rows} is the size of the tables of n-grams, but there are none; "
-            f"set it back to {usual}, or model.encoder.ngrams to [3, 5]"
+            f"{path}.ngram_rows: {encoder.ngram_rows} is the size of the tables of n-grams, but there are none; "
+            f"set it back to {usual}, or {path}.ngrams to [3, 5]"
         )
     return problems
 
@@ -160,21 +179,34 @@ def tie_problems(config: Config) -> list[str]:
         problems.append(
             f"model.tie: {model.tie} is one table for both sides; set data.shared_vocabulary to true, or tie to {other}"
         )
-    if isinstance(model, EncoderDecoderConfig) and vector_size(model.encoder) != width:
-        key = "size" if isinstance(model.encoder, TransformerConfig) else "embedding"
-        problems.append(
-            f"model.tie: the source's table is {vector_size(model.encoder)} wide and the target's {width}; "
-            f"set model.encoder.{key} to {width}, or tie to {other}"
-        )
+    for path, encoder in encoder_paths(model) if isinstance(model, EncoderDecoderConfig) else []:
+        if _reads_text(config, path) and vector_size(encoder) != width:
+            key = "embedding" if hasattr(encoder, "embedding") else "size"
+            problems.append(
+                f"model.tie: the source's table is {vector_size(encoder)} wide and the target's {width}; "
+                f"set {path}.{key} to {width}, or tie to {other}"
+            )
     return problems
+
+
+def _reads_text(config: Config, path: str) -> bool:
+    """Whether the encoder of this key reads a text."""
+    places = [f"model.encoder[{number}]" for number in range(len(config.data.sources))]
+    both = zip(places, config.data.sources, strict=True)
+    return any(isinstance(source, TextConfig) for place, source in both if path in (place, "model.encoder"))
 
 
 def length_problems(config: Config) -> list[str]:
     """A learnt table of positions has an end, and `longest` means nothing without one."""
     model, data, problems = config.model, config.data, []
-    source = data.source.max_length + 1 if data.source else 0
+    lengths = [source.max_length + isinstance(source, TextConfig) for source in data.sources]
+    source = sum(lengths)
     if isinstance(model, EncoderDecoderConfig):
-        problems += longest_problems("model.encoder", model.encoder, source, "data.source.max_length")
+        for number, (path, encoder) in enumerate(encoder_paths(model)):
+            apart = isinstance(model.encoder, list)
+            needed = sum(lengths[number : number + 1]) if apart else source
+            key = data.place(number) if apart else "data.source"
+            problems += longest_problems(path, encoder, needed, f"{key}.max_length")
     target, keys = data.target.max_length + 1, "data.target.max_length"
     if isinstance(model, LanguageModelConfig):  # it writes in pieces, so its answers may have any length
         target, keys = (data.window + 1, "data.window") if data.window else (target, keys)

@@ -18,7 +18,7 @@ def freeze_problems(config: Config) -> list[str]:
     """Something must be left to learn, and what is frozen may not be part of what is not."""
     model = config.model
     parts = ["encoder", "decoder"] if isinstance(model, EncoderDecoderConfig) else ["decoder"]
-    frozen = [part for part in parts if getattr(model, part).freeze]
+    frozen = [part for part in parts if getattr(getattr(model, part), "freeze", False)]  # of a list none can be
     if not frozen:
         return []
     shared = model.tie in ("tables", "all")

@@ -6,7 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from antiphon.config.image import CellsConfig, FrameCellsConfig, PatchesConfig
 from antiphon.config.section import Positive, Section, Share, with_kinds
+from antiphon.config.sound import LinearConfig, SubsampledConfig
 
 __all__ = [
     "AttentionConfig",
@@ -18,11 +20,13 @@ __all__ = [
     "DecoderConfig",
     "EncoderConfig",
     "EncoderDecoderConfig",
+    "FrontConfig",
     "LanguageModelConfig",
     "LuongConfig",
     "ModelConfig",
     "MultiHeadConfig",
     "NetworkConfig",
+    "NoEncoderConfig",
     "PlainConfig",
     "RecurrentDecoderConfig",
     "RecurrentEncoderConfig",
@@ -35,6 +39,7 @@ __all__ = [
 
 Cell = Literal["lstm", "gru", "rnn", "rnn-relu"]
 Positions = Literal["sinusoidal", "learnt"]
+EncoderPositions = Literal["sinusoidal", "learnt", "none"]
 
 CELLS = "lstm | gru | rnn (tanh) | rnn-relu"
 VECTOR = "size of a token's vector"
@@ -51,6 +56,7 @@ ORDER = "pre: x + f(norm(x)) | post: norm(x + f(x))"
 NORM = "layer: over a state's values | batch: over the real positions of a batch"
 BENT = "relu | gelu | swish (x sigmoid(x))"
 POSITIONS = "sinusoidal: sin and cos of the position | learnt: a table"
+OR_NONE = f"{POSITIONS} | none: a set, or the front has told the positions"
 SCALED = "multiply a token's vector by the root of the size before its position is added"
 FIRST_NORM = "norm the sum of vector and position, before the first block"
 LONGEST = "learnt positions only: rows of the table, the longest sequence with </s>"
@@ -88,7 +94,7 @@ class ConvolutionalEncoderConfig(Section):
     size: Positive = Field(256, description="size of a state")
     layers: Positive = Field(4, description=BLOCKS)
     kernel: Positive = Field(3, description="positions that one convolution sees; odd")
-    positions: Positions = Field("sinusoidal", description=POSITIONS)
+    positions: EncoderPositions = Field("sinusoidal", description=OR_NONE)
     longest: Positive = Field(512, description=LONGEST)
     dropout: Share = Field(0.2, description="share of values set to 0 in training, on embeddings and in each block")
     from_run: FromRun = None
@@ -106,7 +112,7 @@ class TransformerConfig(Section):
     order: Literal["pre", "post"] = Field("pre", description=ORDER)
     norm: Literal["layer", "batch"] = Field("layer", description=NORM)
     activation: Literal["relu", "gelu", "swish"] = Field("relu", description=BENT)
-    positions: Positions = Field("sinusoidal", description=POSITIONS)
+    positions: EncoderPositions = Field("sinusoidal", description=POSITIONS)
     longest: Positive = Field(512, description=LONGEST)
     scale: bool = Field(True, description=SCALED)
     embedding_norm: bool = Field(False, description=FIRST_NORM)
@@ -117,14 +123,31 @@ class TransformerEncoderConfig(TransformerConfig):
     """Blocks of self-attention and a feed-forward network."""
 
     kind: Literal["transformer"] = Field("transformer", description="transformer: self-attention")
+    positions: EncoderPositions = Field("sinusoidal", description=OR_NONE)
     ngrams: Ngrams = Field([])
     ngram_rows: Rows = 32768
     from_run: FromRun = None
     freeze: Freeze = False
 
 
+class NoEncoderConfig(Section):
+    """The vectors are the states."""
+
+    kind: Literal["none"] = Field("none", description="none: the vectors of the source are the states")
+    size: Positive = Field(256, description="size of a vector, which is a state")
+    ngrams: Ngrams = Field([])
+    ngram_rows: Rows = 32768
+    dropout: Share = Field(0.2, description="share of values of the tokens' vectors set to 0 in training")
+    from_run: FromRun = None
+    freeze: Freeze = False
+
+
 EncoderConfig = Annotated[
-    RecurrentEncoderConfig | ConvolutionalEncoderConfig | TransformerEncoderConfig, Field(discriminator="kind")
+    RecurrentEncoderConfig | ConvolutionalEncoderConfig | TransformerEncoderConfig | NoEncoderConfig,
+    Field(discriminator="kind"),
+]
+FrontConfig = Annotated[
+    CellsConfig | PatchesConfig | SubsampledConfig | LinearConfig | FrameCellsConfig, Field(discriminator="kind")
 ]
 
 
@@ -208,6 +231,7 @@ class TransformerDecoderConfig(TransformerConfig):
     """Blocks of masked self-attention, attention to the source and a feed-forward network."""
 
     kind: Literal["transformer"] = Field("transformer", description="transformer: masked self-attention")
+    positions: Positions = Field("sinusoidal", description=POSITIONS)
     from_run: FromRun = None
     freeze: Freeze = False
 
@@ -218,13 +242,14 @@ DecoderConfig = Annotated[
 NetworkConfig = Annotated[PlainConfig | TransformerDecoderConfig, Field(discriminator="kind")]
 
 TIED = "none | output: the output layer is the target's table of vectors"
+COPIED = "words of the source can be copied into the answer: p(y) = g P(y) + (1 - g) sum of a_j where x_j = y"
 TIED_TWO = f"{TIED} | tables: the source's table is the target's | all: both"
 USUAL_CONTEXT = {"plain": "last", "transformer": "multi-head"}  # for the others: attention
 
 
 def vector_size(part: EncoderConfig | DecoderConfig) -> int:
-    """The size of a token's vector: a Transformer's is that of its states."""
-    return part.size if isinstance(part, TransformerConfig) else part.embedding
+    """The size of a token's vector: a Transformer's is that of its states, and without an encoder it is the state."""
+    return part.size if isinstance(part, TransformerConfig | NoEncoderConfig) else part.embedding
 
 
 class EncoderDecoderConfig(Section):
@@ -233,12 +258,19 @@ class EncoderDecoderConfig(Section):
     kind: Literal["encoder-decoder"] = Field(
         "encoder-decoder", description="encoder-decoder | language-model | concatenated"
     )
-    encoder: EncoderConfig = Field(default_factory=RecurrentEncoderConfig, description="reads the source")
+    front: FrontConfig | Annotated[list[FrontConfig | None], Field(min_length=2)] | None = Field(
+        None, description="makes vectors of a source that is no text; null: as usual; of several sources a list"
+    )
+    encoder: EncoderConfig | Annotated[list[EncoderConfig], Field(min_length=2)] = Field(
+        default_factory=RecurrentEncoderConfig,
+        description="reads the source, or several one after another; a list: one encoder for each source",
+    )
     context: ContextConfig = Field(default_factory=AttentionConfig, description="what the decoder is told of it")
     decoder: DecoderConfig = Field(
         default_factory=BahdanauConfig, description="writes the target: bahdanau | luong | plain | transformer"
     )
     tie: Literal["none", "output", "tables", "all"] = Field("none", description=TIED_TWO)
+    copying: bool = Field(False, alias="copy", description=COPIED)
 
     @model_validator(mode="before")
     @classmethod
@@ -250,6 +282,11 @@ class EncoderDecoderConfig(Section):
         kind = decoder.get("kind") if isinstance(decoder, dict) else getattr(decoder, "kind", None)
         context = USUAL_CONTEXT.get(str(kind), "attention")
         return with_kinds({"context": {}, **data}, {"encoder": "lstm", "context": context, "decoder": "bahdanau"})
+
+    @property
+    def encoders(self) -> list[EncoderConfig]:
+        """One, or one for each source."""
+        return self.encoder if isinstance(self.encoder, list) else [self.encoder]
 
 
 class SingleNetwork(Section):

@@ -64,8 +64,19 @@ def resolve(node: Node) -> Node:
 
 
 def members(node: Node) -> list[Node]:
-    """The members of a union, or the node alone."""
-    return [resolve(member) for member in node.get("anyOf") or node.get("oneOf") or [node]]
+    """The members of a union, and of unions in it, or the node alone."""
+    union = node.get("anyOf") or node.get("oneOf")
+    return [one for member in union for one in members(resolve(member))] if union else [resolve(node)]
+
+
+def choice(node: Node) -> Node | None:
+    """The choice between kinds that a node is or can be: as itself, or in a union with a list or null."""
+    return next((one for one in [node, *node.get("anyOf", [])] if "discriminator" in one), None)
+
+
+def items(node: Node) -> Node:
+    """What the items of a list must be, where a node is a list or can be one."""
+    return next((member["items"] for member in members(resolve(node)) if "items" in member), {})
 
 
 def value_problems(data: Any) -> list[str]:  # noqa: ANN401 (whatever stood in the file)
@@ -101,6 +112,8 @@ def locate(location: Place) -> tuple[Place, Node, Node]:
         elif "items" in node and isinstance(part, int):
             place.append(part)
             node = node["items"]
+        elif str(part).startswith("tagged-union"):
+            node = choice(node) or node
         else:
             lists = [member for member in members(node) if "items" in member]
             node = lists[0] if lists and str(part).startswith("list") else node
@@ -173,7 +186,8 @@ def kinds_with(place: Place, data: Any) -> list[str]:  # noqa: ANN401
     """The kinds that a section could be of and that have the key."""
     node = schema()
     for part in place[:-1]:
-        node, data = chosen(node, data)["properties"][part], data[part]
+        node = items(node) if isinstance(part, int) else chosen(node, data)["properties"][part]
+        data = data[part]
     with_key = [member for member in members(resolve(node)) if place[-1] in member.get("properties", {})]
     return [kind for member in with_key for kind in kinds_of(member)]
 
@@ -181,8 +195,9 @@ def kinds_with(place: Place, data: Any) -> list[str]:  # noqa: ANN401
 def leaves(node: Node, path: str = "") -> list[str]:
     """The dotted path of every key below a node."""
     found = []
-    for member in members(resolve(node)):
-        for key, child in resolve(member).get("properties", {}).items():
+    inside = [one for member in members(resolve(node)) for one in members(member.get("items", member))]
+    for section in inside:
+        for key, child in resolve(section).get("properties", {}).items():
             found += [f"{path}{key}", *leaves(child, f"{path}{key}.")]
     return list(dict.fromkeys(found))
 
@@ -204,7 +219,7 @@ def expected(node: Node) -> str:
     if "const" in node:
         return f"'{node['const']}'"
     if "anyOf" in node:
-        return " or ".join(expected(member) for member in node["anyOf"])
+        return " or ".join(dict.fromkeys(expected(member) for member in node["anyOf"]))
     if node["type"] == "array":
         count = f" of {node['minItems']}" if node.get("minItems") == node.get("maxItems") else ""
         return f"a list{count} (each {expected(node['items'])})"
@@ -234,30 +249,30 @@ def kinds_of(section: Node) -> list[str]:
     return kind.get("enum") or [kind["const"]]
 
 
-def choices_of(parent: Node) -> dict[str, list[str]]:
-    """Keys of a section that are a choice between kinds, and these kinds."""
-    children = parent.get("properties", {}).items()
-    return {
-        key: [kind for member in members(child) for kind in kinds_of(member)]
-        for key, child in children
-        if "discriminator" in child
-    }
-
-
 def mend_kinds(data: Any, node: Node | None = None, place: Place = ()) -> tuple[Any, list[str]]:  # noqa: ANN401
     """Replace kinds that do not exist by the likeliest one, so that the rest of the section is looked at as well."""
-    node, problems = chosen(node or schema(), data), []
-    for key, kinds in choices_of(node).items():
-        section = data.get(key) if isinstance(data, dict) else None
-        if isinstance(section, dict) and (kind := section.get("kind", kinds[0])) not in kinds:
-            close = nearest(kind, kinds) if isinstance(kind, str) else None
-            hint = f"{shown(kind)}; did you mean '{close}'?" if close else shown(kind)
-            problems.append(f"{dotted((*place, key, 'kind'))}: expected one of {', '.join(kinds)}, got {hint}")
-            section["kind"] = close or kinds[0]
-    for key, child in node.get("properties", {}).items():
-        if isinstance(data, dict) and isinstance(data.get(key), dict):
-            problems += mend_kinds(data[key], child, (*place, key))[1]
+    problems: list[str] = []
+    if isinstance(data, list):
+        for number, one in enumerate(data):
+            problems += mend_kinds(one, items(node or schema()), (*place, number))[1]
+    if not isinstance(data, dict):
+        return data, problems
+    node = node or schema()
+    if found := choice(resolve(node)):
+        problems += mend_kind(data, [kind for member in members(found) for kind in kinds_of(member)], place)
+    for key, child in chosen(node, data).get("properties", {}).items():
+        problems += mend_kinds(data.get(key), child, (*place, key))[1]
     return data, problems
+
+
+def mend_kind(section: Node, kinds: list[str], place: Place) -> list[str]:
+    """Put the likeliest of these kinds in place of one that does not exist."""
+    if (kind := section.get("kind", kinds[0])) in kinds:
+        return []
+    close = nearest(kind, kinds) if isinstance(kind, str) else None
+    hint = f"{shown(kind)}; did you mean '{close}'?" if close else shown(kind)
+    section["kind"] = close or kinds[0]
+    return [f"{dotted((*place, 'kind'))}: expected one of {', '.join(kinds)}, got {hint}"]
 
 
 def chosen(node: Node, data: Any) -> Node:  # noqa: ANN401 (whatever stood in the file)
@@ -266,8 +281,9 @@ def chosen(node: Node, data: Any) -> Node:  # noqa: ANN401 (whatever stood in th
     Where none stands there it is the first, which is the usual one of all that have choices inside.
     """
     node = resolve(node)
-    if "discriminator" not in node or not isinstance(data, dict):
+    found = choice(node)
+    if found is None or not isinstance(data, dict):
         return node
-    first, *_ = sections = members(node)
+    first, *_ = sections = members(found)
     kind = data.get("kind", kinds_of(first)[0])
     return next((section for section in sections if kind in kinds_of(section)), node)

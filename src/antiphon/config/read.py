@@ -118,10 +118,22 @@ def put(data: Any, override: str) -> list[str]:  # noqa: ANN401 (whatever stood 
     if problems:
         return [f"{path}: {text!r} is not YAML; put quotes round text with special characters: {path}='\"...\"'"]
     for key in keys[:-1]:
-        if isinstance(data, dict) and data.get(key) is None:
-            data[key] = {}
-        data = data[key] if isinstance(data, dict) else None
+        data = inside(data, key)
     if not isinstance(data, dict):
         return [f"{path}: there are no keys inside '{path.rpartition('.')[0]}'; write for example training.epochs=5"]
     data[keys[-1]] = value
     return []
+
+
+def inside(data: Any, key: str) -> Any:  # noqa: ANN401
+    """The section of this name, made if it is not there; `source[1]` is one of a list. None: there is no such."""
+    name, bracket, number = key.partition("[")
+    if not isinstance(data, dict):
+        return None
+    if not bracket:
+        if data.get(name) is None:
+            data[name] = {}
+        return data[name]
+    items, place = data.get(name), number.removesuffix("]")
+    there = isinstance(items, list) and place.isdecimal() and int(place) < len(items)
+    return items[int(place)] if isinstance(items, list) and there else None

@@ -9,8 +9,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from antiphon.config.image import FramesConfig, ImageConfig
 from antiphon.config.models import EncoderDecoderConfig, ModelConfig
 from antiphon.config.section import Natural, Positive, Section, Share, with_kinds
+from antiphon.config.sound import AudioConfig, FeaturesConfig
 
 __all__ = [
     "Config",
@@ -19,6 +21,7 @@ __all__ = [
     "EvaluationConfig",
     "Metric",
     "NoiseConfig",
+    "SourceConfig",
     "TextConfig",
     "TrainingConfig",
 ]
@@ -36,8 +39,13 @@ Metric = Literal[
     "wer",
     "per",
     "bleu",
+    "bleu_1",
+    "bleu_2",
+    "bleu_3",
     "chrf",
     "ter",
+    "rouge_1",
+    "rouge_2",
     "rouge_l",
 ]
 
@@ -45,7 +53,7 @@ Metric = Literal[
 class TextConfig(Section):
     """One side of the pairs: where it stands and how it is cut into tokens."""
 
-    kind: Literal["text"] = Field("text", description="what the column holds: text")
+    kind: Literal["text"] = Field("text", description="what the column holds: text | image | audio | features | frames")
     column: Column | Annotated[list[Column], Field(min_length=1)] = Field(
         0, description="number (from 0) or name; for the target also a list: several references"
     )
@@ -56,6 +64,11 @@ class TextConfig(Section):
     min_count: Positive = Field(1, description="a character or word seen fewer times than this is unknown")
     max_length: Positive = Field(200, description="longer examples (in tokens) are left out and counted")
     tokenizer: str | None = Field(None, description="a run whose tokenizer is used; null: learnt from train")
+
+
+SourceConfig = Annotated[
+    TextConfig | ImageConfig | AudioConfig | FeaturesConfig | FramesConfig, Field(discriminator="kind")
+]
 
 
 class DataConfig(Section):
@@ -69,16 +82,41 @@ class DataConfig(Section):
         0.05, description="the share of train that is held out as dev when dev is null"
     )
     header: bool | None = Field(None, description="first line names the columns; null: only if a column is a name")
-    source: TextConfig | None = Field(
-        default_factory=lambda: TextConfig(column=0), description="what goes in; null for language models"
+    source: SourceConfig | Annotated[list[SourceConfig], Field(min_length=2)] | None = Field(
+        default_factory=lambda: TextConfig(column=0),
+        description="what goes in; a list of sections: several sources; null for language models",
     )
     target: TextConfig = Field(default_factory=lambda: TextConfig(column=1), description="what comes out")
-    shared_vocabulary: bool = Field(False, description="one vocabulary, learnt from both sides")
+    shared_vocabulary: bool = Field(False, description="one vocabulary, learnt from all texts of both sides")
+    skip_unreadable: bool = Field(
+        False, description="leave out examples whose file is missing or cannot be read, and count them; false: stop"
+    )
     window: Positive | None = Field(
         None,
         description="language models: the text is one stream of windows of so many tokens, in which line ends are "
         "tokens; a recurrent network carries its state on, a transformer sees each window on its own; null: lines",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _usual_kinds(cls, data: Any) -> Any:  # noqa: ANN401 (whatever stood in the file)
+        return with_kinds(data, {"source": "text"})
+
+    @property
+    def sources(self) -> list[SourceConfig]:
+        """All of them, in order; a language model has none."""
+        if self.source is None:
+            return []
+        return self.source if isinstance(self.source, list) else [self.source]
+
+    @property
+    def text(self) -> TextConfig | None:
+        """The only source, if it is a text."""
+        return self.source if isinstance(self.source, TextConfig) else None
+
+    def place(self, number: int) -> str:
+        """The key of a source: data.source, or data.source[1] of several."""
+        return f"data.source[{number}]" if isinstance(self.source, list) else "data.source"
 
 
 class NoiseConfig(Section):
@@ -149,7 +187,8 @@ class EvaluationConfig(Section):
     metrics: Annotated[list[Metric], Field(min_length=1)] = Field(
         default=["exact_match", "token_accuracy", "cer"],
         description="any of loss, perplexity, word_perplexity, bits_per_character, exact_match, token_accuracy, "
-        "cer, wer, per, bleu, chrf, ter, rouge_l",
+        "cer, wer, per, bleu, bleu_1, bleu_2, bleu_3 (n-grams up to n), chrf, ter, rouge_1, rouge_2, rouge_l "
+        "(F1 of lower-cased words, not stemmed)",
     )
 
 

@@ -23,8 +23,17 @@ class Section(BaseModel):
 
 
 def with_kinds(section: Any, usual: dict[str, str]) -> Any:  # noqa: ANN401 (whatever stood in the file)
-    """A section as it is written; its parts (name -> usual kind) that name no kind are of the usual one."""
+    """A section as it is written; its parts (name -> usual kind) that name no kind are of the usual one.
+
+    A part may also be a list of parts.
+    """
     if not isinstance(section, dict):
         return section
-    written = {name: section.get(name) for name in usual}
-    return section | {name: {"kind": usual[name], **part} for name, part in written.items() if isinstance(part, dict)}
+    written = {name: section[name] for name in usual if name in section}
+    return section | {name: _with_kind(part, usual[name]) for name, part in written.items()}
+
+
+def _with_kind(part: Any, kind: str) -> Any:  # noqa: ANN401
+    if isinstance(part, list):
+        return [_with_kind(one, kind) for one in part]
+    return {"kind": kind, **part} if isinstance(part, dict) else part

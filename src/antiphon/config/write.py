@@ -31,9 +31,20 @@ def rows_of(section: BaseModel, indent: str) -> list[tuple[str, str]]:
         name, value = field.alias or attribute, getattr(section, attribute)
         if isinstance(value, BaseModel):
             rows += [(f"{indent}{name}:", field.description or ""), *rows_of(value, indent + "  ")]
+        elif isinstance(value, list) and any(isinstance(item, BaseModel) for item in value):
+            rows += [(f"{indent}{name}:", field.description or "")]
+            rows += [row for item in value for row in item_rows(item, indent + "  ")]
         else:
             rows.append((f"{indent}{name}: {write_value(value)}", field.description or ""))
     return rows
+
+
+def item_rows(item: BaseModel | None, indent: str) -> list[tuple[str, str]]:
+    """A section of a list: `- ` before its first key."""
+    if item is None:
+        return [(f"{indent}- null", "as usual")]
+    (first, words), *rest = rows_of(item, f"{indent}  ")
+    return [(f"{indent}- {first.strip()}", words), *rest]
 
 
 def config_diff(old: Config, new: Config) -> list[str]:
@@ -54,8 +65,13 @@ def _written(config: Config) -> dict[str, str]:
 
 
 def flat(values: dict[str, Any], path: str = "") -> dict[str, Any]:
-    """Sections inside sections as one mapping: `model.encoder.kind` -> `lstm`."""
+    """Sections inside sections as one mapping: `model.encoder.kind` -> `lstm`; in a list `data.source[0].kind`."""
     found: dict[str, Any] = {}
     for key, value in values.items():
-        found |= flat(value, f"{path}{key}.") if isinstance(value, dict) else {f"{path}{key}": value}
+        if isinstance(value, dict):
+            found |= flat(value, f"{path}{key}.")
+        elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
+            found |= flat({f"{key}[{number}]": item for number, item in enumerate(value)}, path)
+        else:
+            found[f"{path}{key}"] = value
     return found

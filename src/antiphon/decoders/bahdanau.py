@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from antiphon.attention.context import Attended, AttentionContext
 from antiphon.decoders.bridge import Bridge
+from antiphon.decoders.copying import Copying, mixed
 from antiphon.decoders.output import OutputLayer
 from antiphon.decoders.stack import RecurrentStack
 from antiphon.decoders.state import Decoder, RecurrentState, Step
@@ -28,15 +29,18 @@ class BahdanauDecoder(Decoder[RecurrentState]):
         context: AttentionContext,
         bridge: Bridge,
         dropout: float,
+        copying: bool = False,
     ) -> None:
         super().__init__()
         self.embedding = embedding
         self.stack = stack
         self.context = context
         self.bridge = bridge
-        self.combine = nn.Linear(stack.size + context.size + embedding.size, stack.size)
+        seen = stack.size + context.size + embedding.size
+        self.combine = nn.Linear(seen, stack.size)
         self.dropout = nn.Dropout(dropout)
         self.output = OutputLayer(stack.size, embedding.tokens)
+        self.copying = Copying(query=seen) if copying else None
 
     def start(self, memory: Memory) -> RecurrentState:
         layers = self.bridge(memory.final)
@@ -55,9 +59,12 @@ class BahdanauDecoder(Decoder[RecurrentState]):
         looked = Attended.joined(looks)
         seen = torch.cat([torch.stack(tops, dim=1), looked.context, words], dim=-1)
         outputs = torch.tanh(self.combine(seen))  # [R, T, H]
+        own = self.output(self.dropout(outputs))
+        logits, copied = mixed(self.copying, own, (seen,), looked.weights, state.source.copies)
         return Step(
-            logits=self.output(self.dropout(outputs)),
+            logits=logits,
             state=RecurrentState(layers, state.attended, state.source),
             weights=looked.weights,
             drawn=looked.drawn,
+            copied=copied,
         )

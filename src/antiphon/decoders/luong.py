@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from antiphon.attention.context import Attended, AttentionContext, SourceSide
 from antiphon.decoders.bridge import Bridge
+from antiphon.decoders.copying import Copying, mixed
 from antiphon.decoders.output import OutputLayer
 from antiphon.decoders.stack import RecurrentStack
 from antiphon.decoders.state import Decoder, RecurrentState, Step
@@ -33,6 +34,7 @@ class LuongDecoder(Decoder[RecurrentState]):
         bridge: Bridge,
         dropout: float,
         input_feeding: bool,
+        copying: bool = False,
     ) -> None:
         super().__init__()
         self.embedding = embedding
@@ -43,6 +45,7 @@ class LuongDecoder(Decoder[RecurrentState]):
         self.combine = nn.Linear(stack.size + context.size, stack.size)  # [W1 W2]
         self.dropout = nn.Dropout(dropout)
         self.output = OutputLayer(stack.size, embedding.tokens)
+        self.copying = Copying(query=stack.size + context.size + embedding.size) if copying else None
 
     def start(self, memory: Memory) -> RecurrentState:
         layers = self.bridge(memory.final)
@@ -55,19 +58,27 @@ class LuongDecoder(Decoder[RecurrentState]):
             return self._fed(words, state)
         tops, layers = self.stack.run(words, state.layers)
         outputs, look = self._look(tops, state.source)
-        after = RecurrentState(layers, state.attended, state.source)
-        return Step(self.output(outputs), after, look.weights, look.drawn)
+        return self._said(words, tops, outputs, look, RecurrentState(layers, state.attended, state.source))
 
     def _fed(self, words: Tensor, state: RecurrentState) -> Step[RecurrentState]:
-        layers, attended, outputs, looks = state.layers, state.attended, [], []
+        layers, attended, tops, outputs, looks = state.layers, state.attended, [], [], []
         for word in words.unbind(dim=1):
             top, layers = self.stack.step(torch.cat([word, attended], dim=-1), layers)
             output, look = self._look(top.unsqueeze(1), state.source)
             attended = output.squeeze(1)
+            tops.append(top)
             outputs.append(output)
             looks.append(look)
-        logits, looked = self.output(torch.cat(outputs, dim=1)), Attended.joined(looks)
-        return Step(logits, RecurrentState(layers, attended, state.source), looked.weights, looked.drawn)
+        after = RecurrentState(layers, attended, state.source)
+        return self._said(words, torch.stack(tops, dim=1), torch.cat(outputs, dim=1), Attended.joined(looks), after)
+
+    def _said(
+        self, words: Tensor, tops: Tensor, outputs: Tensor, look: Attended, after: RecurrentState
+    ) -> Step[RecurrentState]:
+        """What was found in all steps, as their result."""
+        own, seen = self.output(outputs), (tops, look.context, words)
+        logits, copied = mixed(self.copying, own, seen, look.weights, after.source.copies)
+        return Step(logits, after, look.weights, look.drawn, copied)
 
     def _look(self, tops: Tensor, source: SourceSide) -> tuple[Tensor, Attended]:
         look: Attended = self.context(tops, source)

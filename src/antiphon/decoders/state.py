@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from antiphon.attention.alignment import Drawn
 from antiphon.attention.context import SourceSide
+from antiphon.decoders.copying import Copied
 from antiphon.sequence import Memory, Sequence, State
 
 __all__ = ["Decoder", "Looks", "Reader", "RecurrentState", "Step"]
@@ -44,6 +45,7 @@ class Step(Generic[S]):
     state: S
     weights: Tensor | None = None  # [R, T, S], where they cost nothing; `look` has them always
     drawn: Drawn | None = None  # hard attention in training: what was drawn
+    copied: Copied | None = None  # how much was copied from where; the logits are then log p of the mixture
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from antiphon.attention.multihead import Heads, Seen, causal_mask
+from antiphon.decoders.copying import Copying, mixed
 from antiphon.decoders.output import OutputLayer
 from antiphon.decoders.state import Looks, Reader, Step
 from antiphon.encoders.embedding import TokenEmbedding
@@ -26,6 +27,7 @@ class Shared:
 
     layers: tuple[Heads, ...]
     mask: Tensor
+    copies: Tensor | None = None  # [B, S]: the target token that each position is, for a decoder that copies
 
     def seen(self, layer: int) -> Seen:
         return Seen(self.layers[layer], self.mask[:, None, None])
@@ -39,7 +41,8 @@ class Shared:
         if rows.size(0) == B:
             return self
         sentences = rows[:, 0] // (before // B)
-        return Shared(tuple(heads.select(sentences) for heads in self.layers), self.mask[sentences])
+        copies = None if self.copies is None else self.copies[sentences]
+        return Shared(tuple(heads.select(sentences) for heads in self.layers), self.mask[sentences], copies)
 
 
 @dataclass(frozen=True)
@@ -103,17 +106,23 @@ class DecoderBlock(nn.Module):
         self.feedforward = plan.feedforward()
         self.norms = plan.norms("attention", *(("cross",) if memory else ()), "feedforward")
 
-    def forward(self, states: Tensor, real: Tensor, before: Before) -> tuple[Tensor, Heads]:
-        """States [R, T, H] and which are real [R, T] → new states, and all own keys and values up to them."""
+    def forward(
+        self, states: Tensor, real: Tensor, before: Before, *, pointing: bool = False
+    ) -> tuple[Tensor, Heads, Tensor | None]:
+        """States [R, T, H] and which are real [R, T] → new states, and all own keys and values up to them.
+
+        `pointing`: and with which weights it looked at the source, the mean of all heads [R, T, S], without dropout.
+        """
         inside = self.norms.before("attention", states, real)
         own = before.past.then(self.attention.prepare(inside))
         found = self.attention(inside, *before.sides(own), causal=before.nothing)
-        states = self.norms.after("attention", states, found, real)
+        states, weights = self.norms.after("attention", states, found, real), None
         if self.cross is not None and before.told is not None:
             inside = self.norms.before("cross", states, real)
             states = self.norms.after("cross", states, self.cross(inside, before.told), real)
+            weights = self.cross.weights(inside, before.told).mean(dim=1) if pointing else None
         found = self.feedforward(self.norms.before("feedforward", states, real))
-        return self.norms.after("feedforward", states, found, real), own
+        return self.norms.after("feedforward", states, found, real), own, weights
 
     def weights(self, states: Tensor, real: Tensor, before: Before) -> tuple[Tensor, Tensor | None]:
         """Where `forward` looks: to itself [R, N, T, (S +) P + T], to the source [R, N, T, S]."""
@@ -131,11 +140,19 @@ class TransformerDecoder(Reader[TransformerState]):
     """s = block_L(.. block_1(y √d + p)), with first and last norms as in the encoder;  p(y_i) = softmax(W s_i)
 
     No step sees a later one, so all steps of a target are computed at once, and going on from a state needs only the
-    keys and values of the steps before. Without a memory it is a language model.
+    keys and values of the steps before. Without a memory it is a language model. It copies by the weights of its last
+    block, the mean of all heads, and the gate sees s_i.
     """
 
     def __init__(
-        self, *, embedding: TokenEmbedding, plan: BlockPlan, layers: int, positions: Positions, memory: int
+        self,
+        *,
+        embedding: TokenEmbedding,
+        plan: BlockPlan,
+        layers: int,
+        positions: Positions,
+        memory: int,
+        copying: bool = False,
     ) -> None:
         super().__init__()
         self.embedding = embedding
@@ -147,25 +164,29 @@ class TransformerDecoder(Reader[TransformerState]):
         self.output = OutputLayer(plan.size, embedding.tokens)
         nn.init.xavier_uniform_(self.output.weight)
         nn.init.zeros_(self.output.bias)
+        self.copying = Copying(query=plan.size) if copying else None
 
     def start(self, memory: Memory) -> TransformerState:
         blocks = self._blocks()
         like = self.embedding.table.weight
         own = tuple(block.attention.nothing(memory.mask.size(0), like) for block in blocks)
         told = tuple(block.cross.prepare(memory.states) for block in blocks if block.cross is not None)
-        return TransformerState(own, told=Shared(told, memory.mask) if told else None)
+        return TransformerState(own, told=Shared(told, memory.mask, memory.copies) if told else None)
 
     def forward(self, tokens: Tensor, state: TransformerState) -> Step[TransformerState]:
-        states, own = self._run(self.embedding(tokens), tokens != PAD, state)
+        states, own, pointed = self._run(self.embedding(tokens), tokens != PAD, state)
         if self.norm is not None:
             states = self.norm(states, tokens != PAD)
-        return Step(self.output(states), replace(state, own=own))
+        logits, copied = self.output(states), None
+        if pointed is not None and state.told is not None:
+            logits, copied = mixed(self.copying, logits, (states,), pointed, state.told.copies)
+        return Step(logits, replace(state, own=own), copied=copied)
 
     def read(self, source: Sequence, state: TransformerState) -> TransformerState:
         """The source is read from left to right, as what is said after it; padding stands last, so nobody sees it."""
         if state.own[0].length or state.read is not None:
             raise ValueError("a source is read before all else")
-        _, heads = self._run(source.values, source.mask, state)
+        _, heads, _ = self._run(source.values, source.mask, state)
         return replace(state, read=Shared(heads, source.mask))
 
     def look(self, tokens: Tensor, state: TransformerState) -> Looks:
@@ -182,16 +203,23 @@ class TransformerDecoder(Reader[TransformerState]):
                 outer, inner = inner.tensor_split([state.read.mask.size(1)], dim=-1)
             own.append(inner)
             cross += [] if outer is None else [outer]
-            states, _ = block(states, real, before)
+            states, _, _ = block(states, real, before)
         return Looks(cross=torch.stack(cross, dim=1) if cross else None, own=torch.stack(own, dim=1))
 
-    def _run(self, vectors: Tensor, real: Tensor, state: TransformerState) -> tuple[Tensor, tuple[Heads, ...]]:
-        """Token vectors [R, T, H] through all blocks: their states, and the keys and values to go on from."""
-        states, layers = self.dropout(self._first(vectors, real, state)), []
-        for block, before in zip(self._blocks(), self._before(vectors.size(1), state), strict=True):
-            states, own = block(states, real, before)
+    def _run(
+        self, vectors: Tensor, real: Tensor, state: TransformerState
+    ) -> tuple[Tensor, tuple[Heads, ...], Tensor | None]:
+        """Token vectors [R, T, H] through all blocks: their states, and the keys and values to go on from.
+
+        A decoder that copies gets the weights of the last block as well.
+        """
+        states, layers, weights = self.dropout(self._first(vectors, real, state)), [], None
+        last = len(self.blocks) - 1
+        for number, before in enumerate(self._before(vectors.size(1), state)):
+            pointing = self.copying is not None and number == last
+            states, own, weights = self.blocks[number](states, real, before, pointing=pointing)
             layers.append(own)
-        return states, tuple(layers)
+        return states, tuple(layers), weights
 
     def _first(self, vectors: Tensor, real: Tensor, state: TransformerState) -> Tensor:
         """What enters the first block."""

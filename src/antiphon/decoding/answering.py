@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from antiphon.decoding.engine import Engine
 from antiphon.decoding.flags import (
     ending_flags,
@@ -12,7 +14,7 @@ from antiphon.decoding.flags import (
     repetition_flags,
     unattended_flags,
 )
-from antiphon.decoding.generation import Generation
+from antiphon.decoding.generation import Copies, Generation
 from antiphon.decoding.grouping import alike
 from antiphon.decoding.hypothesis import Hypothesis
 from antiphon.decoding.options import SearchOptions
@@ -49,7 +51,7 @@ class Answering:
         """In order. `numbers` are what the random numbers of a question depend on."""
         found: dict[int, Generation] = {}
         spoken = [row for row, question in enumerate(questions) if not question.silent]
-        lengths = [(len(questions[row].prompt), len(questions[row].source)) for row in spoken]
+        lengths = [(len(questions[row].prompt), questions[row].length) for row in spoken]
         for places in alike(lengths, options.batch_size):
             rows = [spoken[place] for place in places]
             batch = [questions[row] for row in rows]
@@ -84,16 +86,19 @@ class Answering:
         return found
 
     def _unknown(self, question: Question, found: list[Hypothesis]) -> list[list[str]]:
-        """For each <unk> of each answer the source token that was attended to most; its </s> does not count."""
-        if not any(UNK in one.tokens for one in found) or not question.source:
+        """For each <unk> of each answer the source token that was copied, or else attended to most.
+
+        The </s> of the source does not count.
+        """
+        if not any(UNK in one.tokens for one in found) or not self.wording.words(question):
             return [[] for _ in found]
-        read = self.wording.words(question)
-        weights = self.engine.weights([question.source] * len(found), [list(one.tokens) for one in found])
+        read, given = self.wording.words(question), ([question.source] * len(found), [list(one.tokens) for one in found])
+        rows = zip(found, self.engine.weights(*given), self.engine.copies(*given), strict=True)
         return [
             []
             if seen is None
-            else [read[seen[place, :-1].argmax()] for place, token in enumerate(one.tokens) if token == UNK]
-            for one, seen in zip(found, weights, strict=True)
+            else [read[_place(row, seen, copies)] for row, token in enumerate(one.tokens) if token == UNK]
+            for one, seen, copies in rows
         ]
 
     def _seen(
@@ -101,6 +106,11 @@ class Answering:
     ) -> list[Generation]:
         """The answers with where the model looked while it wrote them, as far as asked for."""
         targets = [list(one.tokens) for one in best]
+        if not seen.weights and not seen.looks:
+            return answers
+        sources = [question.source for question in batch]
+        copied = zip(answers, self.engine.copies(sources, targets), strict=True)
+        answers = [answer if one is None else replace(answer, copied=one.shares) for answer, one in copied]
         if seen.looks:
             both = zip(batch, targets, strict=True)
             heads = [self.engine.look(question.source, [*question.prompt, *target]) for question, target in both]
@@ -108,25 +118,30 @@ class Answering:
                 replace(answer, looks=one, weights=one.mean if seen.weights else None)
                 for answer, one in zip(answers, heads, strict=True)
             ]
-        if not seen.weights:
-            return answers
-        matrices = self.engine.weights([question.source for question in batch], targets)
+        matrices = self.engine.weights(sources, targets)
         return [replace(answer, weights=one) for answer, one in zip(answers, matrices, strict=True)]
 
     def _flagged(self, question: Question, answer: Generation, best: Hypothesis, options: SearchOptions) -> Generation:
         endless = self.wording.end < 0  # a stream
-        more = [] if endless else ending_flags(best, options.longest(len(question.source) + 1))
+        more = [] if endless else ending_flags(best, options.longest(question.length))
         more += repetition_flags(best.tokens)
         more += missing_flags(best, options.require, self._named(options.require))
         more += forbidden_flags(
             best, self.wording.target.decode(best.tokens), options.forbid, self._named(options.forbid)
         )
-        if answer.weights is not None:
+        if answer.weights is not None and self.wording.one_text:  # of a picture much may be left unseen
             more += unattended_flags(answer.weights, answer.source_tokens)
         return replace(answer, flags=[*answer.flags, *more])
 
     def _named(self, phrases: tuple[tuple[int, ...], ...]) -> list[str]:
         return [self.wording.target.decode(phrase) for phrase in phrases]
+
+
+def _place(row: int, weights: np.ndarray, copies: Copies | None) -> int:
+    """The position of the source that a token comes from, by weights [T, S] if it was not copied."""
+    if copies is not None and copies.shares[row] > 0.0:
+        return copies.positions[row]
+    return int(weights[row, :-1].argmax())
 
 
 def _silence(question: Question) -> Generation:

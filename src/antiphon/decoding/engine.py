@@ -10,7 +10,7 @@ import numpy as np
 
 from antiphon.config.schema import Config
 from antiphon.decoding.ask import Check
-from antiphon.decoding.generation import Heads
+from antiphon.decoding.generation import Copies, Heads
 from antiphon.decoding.hypothesis import Hypothesis
 from antiphon.decoding.looker import Looker
 from antiphon.decoding.observer import Observer
@@ -20,6 +20,7 @@ from antiphon.decoding.wording import Question, Wording
 from antiphon.decoding.writer import Writer
 from antiphon.model import SequenceModel
 from antiphon.sources.shortlist import Shortlist
+from antiphon.sources.source import Read, Source
 from antiphon.sources.tokens import Tokenizer
 
 __all__ = ["Engine", "ForeignModel", "TorchEngine"]
@@ -48,15 +49,19 @@ class Engine(Protocol):
         """The hypotheses of one question; the observer sees the search. UserError where the engine shows nothing."""
         ...
 
-    def log_probs(self, sources: list[list[int]], targets: list[list[int]], size: int) -> list[list[float]]:
+    def log_probs(self, sources: list[Read], targets: list[list[int]], size: int) -> list[list[float]]:
         """log p of each token of each target; `size` are computed together, which makes no difference."""
         ...
 
-    def weights(self, sources: list[list[int]], targets: list[list[int]]) -> list[np.ndarray | None]:
+    def weights(self, sources: list[Read], targets: list[list[int]]) -> list[np.ndarray | None]:
         """The one attention matrix [T, S] of each pair to look at, without padding; None where there is none."""
         ...
 
-    def look(self, source: list[int], target: list[int]) -> Heads:
+    def copies(self, sources: list[Read], targets: list[list[int]]) -> list[Copies | None]:
+        """What of each target was copied from its source; None where the engine does not know, or nothing can be."""
+        ...
+
+    def look(self, source: Read, target: list[int]) -> Heads:
         """Every layer and head; UserError where the engine does not hand them out."""
         ...
 
@@ -67,7 +72,7 @@ class ForeignModel:
 
     config: Config
     engine: Engine
-    source_tokenizer: Tokenizer
+    source: Source
     target_tokenizer: Tokenizer
 
 
@@ -83,6 +88,7 @@ class TorchEngine:
         shortlist: Shortlist | None = None,
     ) -> None:
         self.model = model
+        self._wording = wording
         self._writer = Writer(model, wording, check, shortlist)
         self._scorer = Scorer(model, wording, check)
         self._looker = Looker(config, model, wording, check)
@@ -103,10 +109,14 @@ class TorchEngine:
             for name, asked in wanted.items()
             if asked and not self.looks
         ]
+        if options.unknown and not self._wording.one_text:
+            found.append("replace_unknown: words are taken from one text, and this model reads no such; leave it out")
         return [*found, *self.shortlist_problems()] if options.shortlist else found
 
     def shortlist_problems(self) -> list[str]:
         """Why it cannot compute the tokens of a shortlist alone."""
+        if self._looker.copies_words:
+            return ["shortlist: this model copies, and words of the source may be on no list; leave it out"]
         if self._writer.shortlist is not None and self.name == "torch int8":
             return ["shortlist: the last layer has 8 bits and cannot be cut; leave out int8 or shortlist"]
         if self._writer.shortlist is not None:
@@ -124,11 +134,14 @@ class TorchEngine:
         [found] = self._writer.write([question], [[]], options, [(0,)], observer)
         return found
 
-    def log_probs(self, sources: list[list[int]], targets: list[list[int]], size: int) -> list[list[float]]:
+    def log_probs(self, sources: list[Read], targets: list[list[int]], size: int) -> list[list[float]]:
         return self._scorer.log_probs(sources, targets, size)
 
-    def weights(self, sources: list[list[int]], targets: list[list[int]]) -> list[np.ndarray | None]:
+    def weights(self, sources: list[Read], targets: list[list[int]]) -> list[np.ndarray | None]:
         return self._looker.weights(sources, targets)
 
-    def look(self, source: list[int], target: list[int]) -> Heads:
+    def copies(self, sources: list[Read], targets: list[list[int]]) -> list[Copies | None]:
+        return self._looker.copies(sources, targets)
+
+    def look(self, source: Read, target: list[int]) -> Heads:
         return self._looker.look(source, target)

@@ -16,11 +16,13 @@ from antiphon.decoding.ask import Check
 from antiphon.decoding.engine import ForeignModel, TorchEngine
 from antiphon.decoding.generation import Heads
 from antiphon.decoding.limits import Limits
-from antiphon.decoding.wording import wording_of
+from antiphon.decoding.reading import wording_of
+from antiphon.encoders.front import Front
 from antiphon.errors import UserError
 from antiphon.folder import LoadedModel
 from antiphon.model import SequenceModel
-from antiphon.sequence import Sequence, State
+from antiphon.sequence import Sequence, Several, State
+from antiphon.sources.source import Read
 
 __all__ = ["Combine", "Ensemble", "ensemble_of"]
 
@@ -45,7 +47,7 @@ class Ensemble(SequenceModel):
         self.members = nn.ModuleList(members)
         self.combine = combine
 
-    def start(self, source: Sequence) -> EnsembleState:
+    def start(self, source: Sequence | Several) -> EnsembleState:
         return EnsembleState(tuple(member.start(source) for member in self._models()))
 
     def step(self, tokens: Tensor, state: State) -> Step[Any]:
@@ -54,6 +56,11 @@ class Ensemble(SequenceModel):
         log_probs = torch.stack([torch.log_softmax(step.logits, dim=-1) for step in steps])  # [members, R, T, V]
         mixed = log_probs.mean(0) if self.combine == "geometric" else log_probs.logsumexp(0) - math.log(len(steps))
         return Step(mixed, EnsembleState(tuple(step.state for step in steps)))
+
+    @property
+    def fronts(self) -> list[Front]:
+        """All members have the same."""
+        return self._models()[0].fronts
 
     def _models(self) -> list[SequenceModel]:
         return [member for member in self.members if isinstance(member, SequenceModel)]
@@ -64,7 +71,7 @@ class EnsembleEngine(TorchEngine):
 
     def __init__(self, members: list[LoadedModel], combine: Combine, check: Check | None) -> None:
         first = members[0]
-        wording = wording_of(first.config, first.source_tokenizer, first.target_tokenizer)
+        wording = wording_of(first.config, first.source, first.target_tokenizer, first.model.fronts)
         super().__init__(first.config, Ensemble([member.model for member in members], combine).eval(), wording, check)
         self.members = [TorchEngine(member.config, member.model, wording, check) for member in members]
 
@@ -75,12 +82,12 @@ class EnsembleEngine(TorchEngine):
     def shortlist_problems(self) -> list[str]:
         return ["shortlist: an ensemble has none; leave it out"]
 
-    def weights(self, sources: list[list[int]], targets: list[list[int]]) -> list[np.ndarray | None]:
+    def weights(self, sources: list[Read], targets: list[list[int]]) -> list[np.ndarray | None]:
         """The mean over the members that look at the source."""
         found = [member.weights(sources, targets) for member in self.members]
         return [_mean([one for one in each if one is not None]) for each in zip(*found, strict=True)]
 
-    def look(self, source: list[int], target: list[int]) -> Heads:  # noqa: ARG002 (there is nothing to look at)
+    def look(self, source: Read, target: list[int]) -> Heads:  # noqa: ARG002 (there is nothing to look at)
         raise UserError("an ensemble has no layers and heads of its own; explain one of its runs")
 
 
@@ -96,9 +103,7 @@ def ensemble_of(members: list[LoadedModel], combine: Combine, check: Check | Non
     ]
     if problems:
         raise UserError(problems)
-    return ForeignModel(
-        first.config, EnsembleEngine(members, combine, check), first.source_tokenizer, first.target_tokenizer
-    )
+    return ForeignModel(first.config, EnsembleEngine(members, combine, check), first.source, first.target_tokenizer)
 
 
 def _differences(first: LoadedModel, other: LoadedModel) -> list[str]:
@@ -107,13 +112,15 @@ def _differences(first: LoadedModel, other: LoadedModel) -> list[str]:
         return ["is of another kind (one has a source, one has none)"]
     if (first.config.data.window is None) != (other.config.data.window is None):
         found.append("reads another kind of text than the first (one a stream, one line by line)")
-    if first.config.data.source is not None and (
-        first.source_tokenizer.fingerprint != other.source_tokenizer.fingerprint
-    ):
-        found.append("has another source vocabulary than the first")
+    if first.config.data.source is not None and first.source.fingerprint != other.source.fingerprint:
+        what = "source vocabulary" if first.config.data.text else "kind of source"
+        found.append(f"has another {what} than the first")
+    fronts = [getattr(one.config.model, "front", None) for one in (first, other)]
+    if first.config.data.text is None and fronts[0] != fronts[1]:
+        found.append("has another model.front than the first")
     if first.target_tokenizer.fingerprint != other.target_tokenizer.fingerprint:
         found.append("has another target vocabulary than the first")
-    rooms = [wording_of(one.config, one.source_tokenizer, one.target_tokenizer).room for one in (first, other)]
+    rooms = [wording_of(one.config, one.source, one.target_tokenizer).room for one in (first, other)]
     if Limits.of(first.config, rooms[0]) != Limits.of(other.config, rooms[1]):
         found.append("has learnt another number of positions than the first")
     return found

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from antiphon.decoding.tree import Tree
 
-__all__ = ["Alternative", "Choice", "Generation", "Heads", "Scored", "TokenTree", "joined"]
+__all__ = ["Alternative", "Choice", "Copies", "Generation", "Heads", "Part", "Scored", "TokenTree", "joined"]
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,26 @@ class Heads:
 
 
 @dataclass(frozen=True)
+class Copies:
+    """What a model that copies took from its source, token by token [T]."""
+
+    shares: list[float]  # the probability that the token, being what it is, was copied: p(copied, y) / p(y)
+    positions: list[int]  # from where, if it was: the likeliest position of the source
+
+
+@dataclass(frozen=True)
+class Part:
+    """One of the sources of an answer, and which of its `source_tokens` are its."""
+
+    source: int  # its number
+    kind: str  # text, image, audio, features or frames
+    text: str  # its cell: the text, or the path of the file
+    first: int
+    last: int
+    grid: tuple[int, int] | None = None  # rows and columns of a picture's positions
+
+
+@dataclass(frozen=True)
 class Generation:
     """An answer, why, and what to beware of."""
 
@@ -56,11 +76,13 @@ class Generation:
     tokens: list[str]  # what was written, with </s> at the end if the answer is finished
     score: float  # sum of log_probs / length ^ length_penalty
     log_probs: list[float]  # one a token
-    source_tokens: list[str]  # what was read: the source, or a language model's prompt
+    source_tokens: list[str]  # what was read: the source, or a language model's prompt; names of a file's positions
     weights: np.ndarray | None = None  # attention to the source [T, S], of many heads the mean; None: no such, or parts
     looks: Heads | None = None  # every layer and head, if asked for
+    copied: list[float] | None = None  # how probable it is that each token was copied; None: as weights, or no copying
     flags: list[str] = field(default_factory=list)
     alternatives: list[Alternative] = field(default_factory=list)  # the n best, this one first
+    parts: list[Part] = field(default_factory=list)  # each source; a language model has none
 
 
 @dataclass(frozen=True)
@@ -109,7 +131,17 @@ def joined(parts: list[Generation], length_penalty: float) -> Generation:
         source_tokens=[token for part in parts for token in part.source_tokens],
         flags=list(dict.fromkeys([*flags, *(flag for part in parts for flag in part.flags)])),
         alternatives=alternatives,
+        parts=_shifted(parts),
     )
+
+
+def _shifted(parts: list[Generation]) -> list[Part]:
+    """The pieces of each part, which stands behind the part before it."""
+    found, before = [], 0
+    for part in parts:
+        found += [replace(piece, first=piece.first + before, last=piece.last + before) for piece in part.parts]
+        before += len(part.source_tokens)
+    return found
 
 
 def _one(parts: list[Generation] | list[Alternative], length_penalty: float) -> Alternative:

@@ -13,12 +13,16 @@ from antiphon.decoding.engine import Engine, ForeignModel, TorchEngine
 from antiphon.decoding.generation import Choice, Generation, Scored, TokenTree, joined
 from antiphon.decoding.limits import Limits
 from antiphon.decoding.options import SearchOptions
+from antiphon.decoding.questions import chunk_size, questions_of
+from antiphon.decoding.reading import wording_of
 from antiphon.decoding.tree import Tree, Watcher
 from antiphon.decoding.wishes import Wishes, options_of
-from antiphon.decoding.wording import Question, wording_of
+from antiphon.decoding.wording import Question
+from antiphon.encoders.front import Front
 from antiphon.errors import UserError
-from antiphon.folder import LoadedModel
+from antiphon.folder import LoadedModel, text_source
 from antiphon.model import SequenceModel
+from antiphon.sources.source import Source
 from antiphon.sources.tokens import Tokenizer
 
 __all__ = ["Generator"]
@@ -29,10 +33,10 @@ class Generator:
 
     def __init__(self, loaded: LoadedModel | ForeignModel, check: Callable[[], None] | None = None) -> None:
         self.config: Config = loaded.config
-        self.source_tokenizer: Tokenizer = loaded.source_tokenizer
+        self.source: Source = loaded.source
         self.target_tokenizer: Tokenizer = loaded.target_tokenizer
         self.check = check  # called at each step; may raise, to leave at once
-        self.wording = wording_of(self.config, self.source_tokenizer, self.target_tokenizer)
+        self.wording = wording_of(self.config, self.source, self.target_tokenizer, _fronts(loaded))
         self.engine: Engine = (
             loaded.engine
             if isinstance(loaded, ForeignModel)
@@ -48,6 +52,11 @@ class Generator:
         raise UserError(
             f"an export to {self.engine.name} has no network to look into; use the run that it was made from"
         )
+
+    @property
+    def source_tokenizer(self) -> Tokenizer:
+        """That of the only source, which is a text; UserError for all others."""
+        return text_source(self.source)
 
     @overload
     def generate(
@@ -85,6 +94,8 @@ class Generator:
     ) -> Generation | list[Generation]:
         """Answers to one text or to many, in order; a language model goes on where each text ends.
 
+        A source that is a file is given by its path; several sources have a tab between them.
+
         `wishes` are the options of the search, such as beam=4 or sample=True: see `Wishes`. What is drawn is the same
         for the same `seed` and the number of a text, which counts from `first`. A text that is too long is read in
         parts that end where sentences do. `weights=False` saves the second look for attention; `looks=True` looks with
@@ -93,7 +104,11 @@ class Generator:
         many = [texts] if isinstance(texts, str) else texts
         options = options_of(wishes, self.config.decoding, self.wording)
         parts = [[text] if looks else self.wording.parts(text) for text in many]
-        found = self._answers(parts, self._prefixes(prefix, len(many)), options, first, Seen(weights, looks))
+        prefixes, size = self._prefixes(prefix, len(many)), chunk_size(self.wording, options.batch_size, len(many))
+        found: list[Generation] = []
+        for start in range(0, len(many), size):
+            here = slice(start, start + size)
+            found += self._answers(parts[here], prefixes[here], options, first + start, Seen(weights, looks))
         return found[0] if isinstance(texts, str) else found
 
     def alternatives(self, text: str, position: int, count: int = 5, answer: str | None = None) -> list[Choice]:
@@ -150,7 +165,12 @@ class Generator:
         if size < 1:
             raise UserError(f"batch_size: must be at least 1, not {size}")
         both = [("", pair) if isinstance(pair, str) else pair for pair in pairs]
-        questions = [self.wording.question(source) for source, _ in both]
+        step = chunk_size(self.wording, size, len(both))
+        found = [self._scored(both[first : first + step], size, first) for first in range(0, len(both), step)]
+        return [one for chunk in found for one in chunk]
+
+    def _scored(self, both: list[tuple[str, str]], size: int, first: int) -> list[Scored]:
+        questions = questions_of(self.wording, [source for source, _ in both], first)
         texts = [text for _, text in both]
         targets = [self.wording.closed(text) for text in texts]
         _refuse(self.limits.of_targets(questions, texts, targets))
@@ -160,7 +180,7 @@ class Generator:
 
     def _searchable(self, text: str, max_length: int | None = None) -> Question:
         """A text whose search can be looked into."""
-        question, usual = self.wording.question(text), self.config.decoding.max_length
+        [question], usual = questions_of(self.wording, [text]), self.config.decoding.max_length
         if question.silent:
             raise UserError(f"{text!r}: {', '.join(question.flags)}; there is nothing to search for")
         if self.wording.room is not None:
@@ -187,7 +207,7 @@ class Generator:
     ) -> list[Generation]:
         """Answers to texts in parts; a prefix is that of the first part."""
         places = [(row, part) for row, parts in enumerate(texts) for part in range(len(parts))]
-        questions = [self.wording.question(texts[row][part]) for row, part in places]
+        questions = questions_of(self.wording, [texts[row][part] for row, part in places], first)
         spoken = [question for question in questions if not question.silent]
         limits = self.limits.of_answers(spoken, options.max_length, looks=seen.looks)
         _refuse([*self.engine.problems(options), *limits])
@@ -196,6 +216,13 @@ class Generator:
         found = iter(Answering(self.engine, self.wording).answers(questions, told, options, numbers, seen))
         answers = [[next(found) for _ in parts] for parts in texts]
         return [joined(parts, options.length_penalty) for parts in answers]
+
+
+def _fronts(loaded: LoadedModel | ForeignModel) -> list[Front]:
+    """Those of a network; another engine reads one text."""
+    if isinstance(loaded, LoadedModel):
+        return loaded.model.fronts
+    return loaded.engine.model.fronts if isinstance(loaded.engine, TorchEngine) else []
 
 
 def _refuse(problems: list[str]) -> None:

@@ -23,7 +23,10 @@ NAMED = 5  # texts that are too long; the others are counted
 
 @dataclass(frozen=True)
 class Limits:
-    """Positions that were learnt; None: any number will do. A language model that has too few reads in windows."""
+    """Positions that were learnt; None: any number will do. A language model that has too few reads in windows.
+
+    Of several encoders, each has as many as its longest source: the configuration is checked for that.
+    """
 
     encoder: int | None = None
     decoder: int | None = None
@@ -35,7 +38,8 @@ class Limits:
         model = config.model
         if config.data.source is None:
             return cls(room=room)
-        encoder = _learnt(model.encoder) if isinstance(model, EncoderDecoderConfig) else None
+        apart = isinstance(model, EncoderDecoderConfig) and isinstance(model.encoder, list)
+        encoder = _learnt(model.encoders[0]) if isinstance(model, EncoderDecoderConfig) and not apart else None
         return cls(encoder, _learnt(model.decoder), joined=isinstance(model, ConcatenatedConfig))
 
     def of_answers(self, questions: list[Question], max_length: int, *, looks: bool) -> list[str]:
@@ -65,10 +69,10 @@ class Limits:
 
     def _beside(self, question: Question) -> int:
         """Positions that stand before the answer: the source with its </s>, if the decoder reads it."""
-        return len(question.source) + 1 if self.joined else 0
+        return question.length if self.joined else 0
 
     def _of_source(self, question: Question) -> list[str]:
-        needed = len(question.source) + 1
+        needed = question.length
         if self.encoder is None or needed <= self.encoder:
             return []
         return [

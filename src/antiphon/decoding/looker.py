@@ -5,14 +5,18 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from torch import Tensor
 
+from antiphon.config.models import EncoderDecoderConfig
 from antiphon.config.schema import Config
 from antiphon.decoding.ask import Check
-from antiphon.decoding.generation import Heads
+from antiphon.decoding.generation import Copies, Heads
+from antiphon.decoding.scorer import said
 from antiphon.decoding.wording import Wording
 from antiphon.model import SequenceModel
 from antiphon.sequence import Sequence
 from antiphon.sources.batches import source_batch
+from antiphon.sources.source import Read
 from antiphon.sources.vocabulary import PAD
 
 __all__ = ["Looker"]
@@ -28,8 +32,9 @@ class Looker:
         kind = config.model.decoder.kind
         self.in_steps = kind in ("bahdanau", "luong")  # each step hands it out
         self.in_heads = kind == "transformer" and config.data.source is not None  # it has to be asked for
+        self.copies_words = isinstance(config.model, EncoderDecoderConfig) and config.model.copying
 
-    def weights(self, sources: list[list[int]], targets: list[list[int]]) -> list[np.ndarray | None]:
+    def weights(self, sources: list[Read], targets: list[list[int]]) -> list[np.ndarray | None]:
         """The one matrix [T, S] to look at, without padding: a recurrent decoder's weights, the mean of many heads."""
         if self.in_steps:
             return self._of_steps(sources, targets)
@@ -38,7 +43,7 @@ class Looker:
         return [None] * len(sources)
 
     @torch.inference_mode()
-    def look(self, source: list[int], target: list[int]) -> Heads:
+    def look(self, source: Read, target: list[int]) -> Heads:
         """Every layer and head; a target alone, so that there is no padding."""
         if self.check is not None:
             self.check()
@@ -48,13 +53,32 @@ class Looker:
         return Heads(cross=cross, own=own, source=itself)
 
     @torch.inference_mode()
-    def _of_steps(self, sources: list[list[int]], targets: list[list[int]]) -> list[np.ndarray | None]:
+    def _of_steps(self, sources: list[Read], targets: list[list[int]]) -> list[np.ndarray | None]:
         if self.check is not None:
             self.check()
-        inputs = Sequence.of_ids([[self.wording.start, *target[:-1]] for target in targets], PAD)
-        found = self.model(source_batch(sources), inputs.values).weights
+        found = self.model(source_batch(sources), self._inputs(targets)).weights
         assert found is not None
         return [
-            found[row, : len(target), : len(source) + 1].numpy()  # the source's </s> counts
+            found[row, : len(target), : self.wording.remembered(source)].numpy()
             for row, (source, target) in enumerate(zip(sources, targets, strict=True))
         ]
+
+    @torch.inference_mode()
+    def copies(self, sources: list[Read], targets: list[list[int]]) -> list[Copies | None]:
+        """What was copied: p(copied from j, y) / p(y) of every token y; None where nothing can be."""
+        if not self.copies_words:
+            return [None] * len(sources)
+        if self.check is not None:
+            self.check()
+        outputs = Sequence.of_ids(targets, PAD).values
+        step = self.model(source_batch(sources), self._inputs(targets))
+        if step.copied is None:  # an ensemble says no more than p
+            return [None] * len(sources)
+        found = step.copied.of(outputs)  # [R, T, S]
+        shares = (found.sum(dim=-1) / said(step.logits, outputs).exp()).clamp(max=1.0)
+        rows = zip(targets, shares.tolist(), found.argmax(dim=-1).tolist(), strict=True)
+        return [Copies(share[: len(target)], places[: len(target)]) for target, share, places in rows]
+
+    def _inputs(self, targets: list[list[int]]) -> Tensor:
+        """What a decoder is given to say these [R, T]."""
+        return Sequence.of_ids([[self.wording.start, *target[:-1]] for target in targets], PAD).values

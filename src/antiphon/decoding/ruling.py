@@ -14,7 +14,7 @@ __all__ = ["rules_of"]
 
 def rules_of(options: SearchOptions, wording: Wording, batch: list[Question]) -> tuple[Rule, ...]:
     """What may not be said in answers to these questions."""
-    sources = [len(question.source) + 1 for question in batch]
+    sources = [question.length for question in batch]
     longest = tuple(options.longest(source) for source in sources)
     shortest = tuple(min(options.shortest(source), most) for source, most in zip(sources, longest, strict=True))
     rules: list[Rule] = [Forbidden(never(options, wording))]

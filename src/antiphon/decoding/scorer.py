@@ -14,6 +14,7 @@ from antiphon.decoding.wording import Wording
 from antiphon.model import SequenceModel
 from antiphon.sequence import Sequence
 from antiphon.sources.batches import source_batch
+from antiphon.sources.source import Read, positions
 from antiphon.sources.vocabulary import PAD
 
 __all__ = ["Scorer", "said"]
@@ -24,7 +25,7 @@ class Piece:
     """As much of a target as is read at once: all of it, or a window."""
 
     row: int
-    source: list[int]
+    source: Read
     before: int  # the token before the first
     tokens: list[int]
 
@@ -37,19 +38,19 @@ class Scorer:
         self.wording = wording
         self.check = check
 
-    def log_probs(self, sources: list[list[int]], targets: list[list[int]], size: int) -> list[list[float]]:
+    def log_probs(self, sources: list[Read], targets: list[list[int]], size: int) -> list[list[float]]:
         """log p of each token of each target; `size` pieces are computed together, which makes no difference."""
         both = zip(sources, targets, strict=True)
         pieces = [piece for row, (source, target) in enumerate(both) for piece in self._pieces(row, source, target)]
         found: dict[int, list[float]] = {}
-        for places in alike([(0, len(piece.source), len(piece.tokens)) for piece in pieces], size):
+        for places in alike([(0, positions(piece.source), len(piece.tokens)) for piece in pieces], size):
             found |= zip(places, self._forced([pieces[place] for place in places]), strict=True)
         results: list[list[float]] = [[] for _ in targets]
         for place, piece in enumerate(pieces):
             results[piece.row] += found[place]
         return results
 
-    def _pieces(self, row: int, source: list[int], target: list[int]) -> list[Piece]:
+    def _pieces(self, row: int, source: Read, target: list[int]) -> list[Piece]:
         """A Transformer sees each window of a stream on its own, here as in training."""
         window = self.wording.room or len(target)
         before = [self.wording.start, *target]

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 
 from antiphon.config.models import TransformerDecoderConfig
 from antiphon.config.schema import Config
-from antiphon.decoding.generation import Alternative, Generation, Scored
+from antiphon.decoding.generation import Alternative, Generation, Part, Scored
 from antiphon.decoding.hypothesis import Hypothesis
 from antiphon.decoding.splitting import in_parts
+from antiphon.sources.source import Read, positions
 from antiphon.sources.streams import StreamTokenizer
 from antiphon.sources.tokens import Tokenizer
 from antiphon.sources.vocabulary import EOS, PAD, SOS, UNK
 
-__all__ = ["Question", "Wording", "wording_of"]
+__all__ = ["AnswerWording", "PairWording", "Question", "TextWording", "Wording", "room_of", "unknown_flag"]
 
 NEVER = -1  # the id of no token
 
@@ -25,10 +26,26 @@ class Question:
     """One input as ids, and what to say of it."""
 
     text: str
-    source: list[int]  # without </s>
+    source: Read  # ids without </s>, vectors, or a tuple of these
     prompt: list[int]  # what has been said already; only a language model has one
     flags: list[str]
     silent: bool = False  # there is nothing to answer
+
+    @property
+    def ids(self) -> list[int]:
+        """The source that is one text."""
+        assert isinstance(self.source, list)
+        return self.source
+
+    @property
+    def empty(self) -> bool:
+        """Nothing was given."""
+        return self.silent or (isinstance(self.source, list) and not self.source and not self.prompt)
+
+    @property
+    def length(self) -> int:
+        """Positions of the source that are read, with the </s> of each text."""
+        return positions(self.source)
 
 
 class Wording(ABC):
@@ -40,6 +57,15 @@ class Wording(ABC):
     forbidden: tuple[int, ...] = (PAD, SOS, UNK)  # what is never written
     side: str  # what it is called
     room: int | None = None  # how many tokens the model can look back on; None: all of them
+    one_text: bool = True  # what is read is a text, and nothing else
+
+    def remembered(self, source: Read) -> int:
+        """States that a memory has of a source: one for each position, unless a front makes fewer of them."""
+        return positions(source)
+
+    def pieces(self, question: Question) -> list[Part]:  # noqa: ARG002 (a language model has no source)
+        """Where each source stands among the positions that are named."""
+        return []
 
     @abstractmethod
     def question(self, text: str) -> Question:
@@ -84,6 +110,7 @@ class Wording(ABC):
             score=best.score,
             log_probs=best.log_probs,
             source_tokens=self.read(question),
+            parts=self.pieces(question),
             flags=list(question.flags),
             alternatives=alternatives,
         )
@@ -103,10 +130,23 @@ class Wording(ABC):
         )
 
 
-class PairWording(Wording):
+class AnswerWording(Wording):
     """A source is read, an answer is written."""
 
     start, end, side = SOS, EOS, "target"
+
+    def said(self, question: Question, tokens: tuple[int, ...], unknown: list[str] | None = None) -> str:  # noqa: ARG002 (the answer is all there is)
+        if not unknown:
+            return self.target.decode(tokens)
+        words = iter(unknown)
+        pieces = [
+            next(words) if known is None else self.target.decode(known) for known in _around_unknown(list(tokens))
+        ]
+        return ("" if self.target.kind == "characters" else " ").join(piece for piece in pieces if piece)
+
+
+class PairWording(AnswerWording):
+    """The source is one text."""
 
     def __init__(self, source: Tokenizer, target: Tokenizer, longest: int) -> None:
         self.source = source
@@ -124,24 +164,18 @@ class PairWording(Wording):
         return Question(text, ids[: self.longest], prompt=[], flags=flags, silent=not ids)
 
     def read(self, question: Question) -> list[str]:
-        return self.source.symbols([*question.source, EOS])
+        return self.source.symbols([*question.ids, EOS])
+
+    def pieces(self, question: Question) -> list[Part]:
+        return [Part(source=0, kind="text", text=question.text, first=0, last=question.length - 1)]
 
     def words(self, question: Question) -> list[str]:
         """What training did not know stands as it is in the text."""
         unknown = iter(self.source.unknown(question.text))
-        return [next(unknown, "") if token == UNK else self.source.decode([token]) for token in question.source]
+        return [next(unknown, "") if token == UNK else self.source.decode([token]) for token in question.ids]
 
     def parts(self, text: str) -> list[str]:
         return in_parts(text, self.longest, lambda part: len(self.source.encode(part)))
-
-    def said(self, question: Question, tokens: tuple[int, ...], unknown: list[str] | None = None) -> str:  # noqa: ARG002 (the answer is all there is)
-        if not unknown:
-            return self.target.decode(tokens)
-        words = iter(unknown)
-        pieces = [
-            next(words) if known is None else self.target.decode(known) for known in _around_unknown(list(tokens))
-        ]
-        return ("" if self.target.kind == "characters" else " ").join(piece for piece in pieces if piece)
 
 
 class TextWording(Wording):
@@ -183,14 +217,7 @@ class TextWording(Wording):
         return [*self.target.encode(text), self.start if self.end == NEVER else self.end]
 
 
-def wording_of(config: Config, source: Tokenizer, target: Tokenizer) -> Wording:
-    """How a model reads and writes."""
-    if config.data.source is None:
-        return TextWording(target, stream=config.data.window is not None, room=_room(config))
-    return PairWording(source, target, config.data.source.max_length)
-
-
-def _room(config: Config) -> int | None:
+def room_of(config: Config) -> int | None:
     """A Transformer looks back as far as it was taught to, or has positions; a recurrent network has no limit."""
     decoder = config.model.decoder
     if not isinstance(decoder, TransformerDecoderConfig):

@@ -83,7 +83,7 @@ class Writer:
         assert self.shortlist is not None  # else the engine has a sentence for it
         everywhere = {token for phrase in options.require for token in phrase} | ({UNK} if options.unknown else set())
         also = [everywhere | set(prefix) for prefix in prefixes]
-        step = NarrowStep(self.model, self.shortlist, [question.source for question in batch], also)
+        step = NarrowStep(self.model, self.shortlist, [question.ids for question in batch], also)
         size = self.wording.target.size
         return search(step, step.begin(state), ask, options, vocabulary=size, draws=draws, observer=observer)
 

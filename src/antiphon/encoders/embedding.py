@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from antiphon.sequence import Sequence
+from antiphon.sequence import NO_COPY, Sequence
 
 __all__ = ["SourceEmbedding", "TokenEmbedding", "vectors"]
 
@@ -32,16 +32,42 @@ class TokenEmbedding(nn.Module):
 
 
 class SourceEmbedding(nn.Module):
-    """A Sequence of ids [B, S] becomes a Sequence of vectors [B, S, E]; `around` adds what stands around each."""
+    """A Sequence of ids [B, S] becomes a Sequence of vectors [B, S, E]; `around` adds what stands around each.
 
-    def __init__(self, embedding: TokenEmbedding, around: nn.Module | None = None) -> None:
+    `copied_as` [tokens] tells which target token each source token is, for a decoder that copies. It follows from the
+    two vocabularies, which are saved, so it is not.
+    """
+
+    copied_as: Tensor | None
+
+    def __init__(
+        self, embedding: TokenEmbedding, around: nn.Module | None = None, copied_as: Tensor | None = None
+    ) -> None:
         super().__init__()
+        self.size = embedding.size
         self.embedding = embedding
         self.around = around
+        self.register_buffer("copied_as", copied_as, persistent=False)
 
     def forward(self, source: Sequence) -> Sequence:
         values = self.embedding(source.values)
-        return Sequence(values if self.around is None else values + self.around(source), source.mask)
+        if self.around is not None:
+            values = values + self.around(source)
+        return Sequence(values, source.mask, self._copies(source))
+
+    def _copies(self, source: Sequence) -> Tensor | None:
+        """The target token that each position is [B, S]."""
+        if self.copied_as is None:
+            return None
+        return self.copied_as[source.values].masked_fill(~source.mask, NO_COPY)
+
+    def names(self, length: int) -> list[str]:
+        """The numbers of the tokens; what they are, a tokenizer knows. The last is </s>."""
+        return [str(number) for number in range(1, length + 1)]
+
+    def grid(self, length: int) -> None:  # noqa: ARG002 (pictures have one)
+        """Tokens stand in a row."""
+        return
 
 
 def vectors(tokens: int, size: int) -> nn.Embedding:

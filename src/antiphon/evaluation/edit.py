@@ -1,8 +1,9 @@
-"""Statistics of sentences compared with their best reference: edits, equal positions, common subsequences."""
+"""Statistics of sentences compared with their best reference: edits, equal positions, what they have in common."""
 # N sentences
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
@@ -15,9 +16,11 @@ __all__ = [
     "References",
     "Statistics",
     "characters",
+    "common_ngrams",
     "edits",
     "equal_positions",
     "longest_common",
+    "lower_words",
     "same",
     "words",
 ]
@@ -31,6 +34,7 @@ Compare = Callable[[list[int], list[int]], tuple[float, float, float]]
 """Output and reference as numbered units → merit, first statistic, second statistic."""
 
 _CLUSTER = regex.compile(r"\X")
+_WORD = regex.compile(r"[\p{L}\p{M}\p{N}]+")
 
 
 def words(text: str) -> list[str]:
@@ -41,6 +45,11 @@ def words(text: str) -> list[str]:
 def characters(text: str) -> list[str]:
     """Grapheme clusters: what a reader calls a character."""
     return list(_CLUSTER.findall(text))
+
+
+def lower_words(text: str) -> list[str]:
+    """Runs of letters and digits, in lower case: of English what the rouge_score package takes, without its stemmer."""
+    return list(_WORD.findall(text.lower()))
 
 
 def edits(outputs: Sequence[str], references: References, cut: Cut) -> Statistics:
@@ -70,11 +79,33 @@ def longest_common(outputs: Sequence[str], references: References, cut: Cut) -> 
     """[N, 2]: F of the longest common subsequence, 2 |lcs| / (|output| + |reference|), and 1."""
 
     def compare(output: list[int], reference: list[int]) -> tuple[float, float, float]:
-        total = len(output) + len(reference)
-        f = 2.0 * LCSseq.similarity(output, reference) / total if total else 1.0
+        f = _f1(LCSseq.similarity(output, reference), len(output) + len(reference))
         return f, f, 1.0
 
     return _best(outputs, references, cut, compare)
+
+
+def common_ngrams(outputs: Sequence[str], references: References, cut: Cut, n: int) -> Statistics:
+    """[N, 2]: F of the n-grams, 2 |both| / (|of the output| + |of the reference|), and 1.
+
+    |both| counts an n-gram as often as the side that has it less often.
+    """
+
+    def compare(output: list[int], reference: list[int]) -> tuple[float, float, float]:
+        ours, theirs = _ngrams(output, n), _ngrams(reference, n)
+        f = _f1((ours & theirs).total(), ours.total() + theirs.total())
+        return f, f, 1.0
+
+    return _best(outputs, references, cut, compare)
+
+
+def _ngrams(units: list[int], n: int) -> Counter[tuple[int, ...]]:
+    return Counter(zip(*(units[first:] for first in range(n)), strict=False))
+
+
+def _f1(both: int, total: int) -> float:
+    """Where neither side has anything it is 0, as in the rouge_score package."""
+    return 2.0 * both / total if total else 0.0
 
 
 def same(outputs: Sequence[str], references: References, cut: Cut) -> Statistics:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from antiphon.config.texts import needs_answers
 from antiphon.decoding.generator import Generator
 from antiphon.errors import UserError
 from antiphon.evaluation.bootstrap import Estimate, estimate
+from antiphon.evaluation.classes import Classes, class_names, compare_classes
+from antiphon.evaluation.edit import References, words
+from antiphon.evaluation.groups import Group, estimate_groups
 from antiphon.evaluation.likelihood import OF_LOSS, SIGNATURES, likelihood, likelihood_estimate
 from antiphon.evaluation.metrics import metric_for
 from antiphon.sources.pairs import Example
 
-__all__ = ["Evaluation", "evaluate_examples"]
+__all__ = ["Evaluation", "evaluate_examples", "tidy_references"]
 
 SAMPLES = 1000  # of the bootstrap
 
@@ -31,6 +35,8 @@ class Evaluation:
     seconds: float
     dropped: dict[str, Any]
     unit: str = "examples"  # what `examples` counts, and what is drawn for the intervals
+    classes: Classes | None = None  # if the targets are classes and something was decoded
+    groups: list[Group] = field(default_factory=list)  # the first metric that compares, if groups were asked for
 
 
 def evaluate_examples(
@@ -41,15 +47,16 @@ def evaluate_examples(
     beam: int | None = None,
     batch_size: int | None = None,
     shortlist: bool = False,
+    groups: Sequence[str] | None = None,
     dropped: dict[str, Any] | None = None,
     samples: int = SAMPLES,
 ) -> Evaluation:
-    """Decodes every source once, if a metric needs it, and compares with the best reference; 0 samples: no interval."""
+    """Decodes every source once, if a metric needs it, and compares with the best reference; 0 samples: no interval.
+
+    `groups` names the group of each example.
+    """
     compared = [name for name in metrics if name not in OF_LOSS]
-    given = [*([f"beam: {beam}"] if beam is not None else []), *(["shortlist: given"] if shortlist else [])]
-    if given and not compared:
-        why = f"but nothing is decoded for {', '.join(metrics) or 'no metric'}; leave it out"
-        raise UserError([f"{one}, {why}" for one in given])
+    _refuse_idle_options(metrics, beam=beam, shortlist=shortlist, groups=groups is not None)
     if generator.config.data.source is None:
         return _evaluate_texts(generator, examples, metrics, batch_size, dropped or {}, samples)
     began = time.perf_counter()
@@ -59,24 +66,51 @@ def evaluate_examples(
     )
     outputs = [answer.text for answer in answers]
     references = [example.references for example in examples]
-    values: dict[str, Estimate] = {}
-    signatures = {name: SIGNATURES[name] for name in metrics if name in SIGNATURES}
+    tokens = generator.config.data.target.tokens
+    chosen = {name: metric_for(name, tokens) for name in compared}
+    values = {name: estimate(metric, outputs, references, samples=samples) for name, metric in chosen.items()}
+    signatures = {name: metric.signature(references) for name, metric in chosen.items()}
     if len(compared) < len(metrics):
         found = likelihood(generator, examples, batch_size)
         values |= {name: likelihood_estimate(found, name, samples) for name in metrics if name in OF_LOSS}
-    for name in compared:
-        metric = metric_for(name, generator.config.data.target.tokens)
-        values[name] = estimate(metric, outputs, references, samples=samples)
-        signatures[name] = metric.signature(references)
+        signatures |= {name: SIGNATURES[name] for name in metrics if name in SIGNATURES}
     return Evaluation(
         values={name: values[name] for name in metrics},
-        signatures=signatures,
+        signatures={name: signatures[name] for name in metrics if name in signatures},
         examples=len(examples),
         outputs=outputs,
         flagged=sum(bool(answer.flags) for answer in answers),
         seconds=time.perf_counter() - began,
         dropped=dropped or {},
+        classes=_classes(outputs, references, tokens) if compared else None,
+        groups=estimate_groups(chosen[compared[0]], outputs, references, groups, samples) if groups else [],
     )
+
+
+def _refuse_idle_options(metrics: list[str], *, beam: int | None, shortlist: bool, groups: bool) -> None:
+    """Where nothing is decoded, what belongs to decoding has no effect."""
+    if any(name not in OF_LOSS for name in metrics):
+        return
+    options = {f"beam: {beam}": beam is not None, "shortlist: given": shortlist, "groups: given": groups}
+    why = f"but nothing is decoded for {', '.join(metrics) or 'no metric'}; leave it out"
+    if problems := [f"{option}, {why}" for option, given in options.items() if given]:
+        raise UserError(problems)
+
+
+def _classes(outputs: list[str], references: References, tokens: str) -> Classes | None:
+    """As exact_match compares them."""
+    tidy = tidy_references(references, tokens)
+    names = class_names(tidy)
+    return None if names is None else compare_classes([_tidy(output, tokens) for output in outputs], tidy, names)
+
+
+def tidy_references(references: References, tokens: str) -> References:
+    """A model of words has no say in the width of the white space between them."""
+    return [tuple(_tidy(text, tokens) for text in texts) for texts in references]
+
+
+def _tidy(text: str, tokens: str) -> str:
+    return " ".join(words(text)) if tokens == "words" else text
 
 
 def _evaluate_texts(

@@ -23,16 +23,24 @@ __all__ = [
     "References",
     "Statistics",
     "bleu",
+    "bleu_1",
+    "bleu_2",
+    "bleu_3",
     "cer",
     "chrf",
     "exact_match",
     "metric_for",
     "per",
+    "rouge_1",
+    "rouge_2",
     "rouge_l",
     "ter",
     "token_accuracy",
     "wer",
 ]
+
+
+ROUGE_WORDS = "F1 of lower-cased words without punctuation, not stemmed"
 
 
 @dataclass(frozen=True)
@@ -89,6 +97,18 @@ def _standard(kind: Literal["bleu", "chrf", "ter"], *, higher_is_better: bool) -
     return Metric(kind, higher_is_better, standard.statistics, standard.value, standard.signature)
 
 
+def _bleu(n: int) -> Metric:
+    standard = Standard("bleu", n)
+    return Metric(f"bleu_{n}", True, standard.statistics, standard.value, standard.signature)
+
+
+def _rouge(n: int) -> Metric:
+    def ngrams(outputs: Sequence[str], references: References, cut: edit.Cut) -> Statistics:
+        return edit.common_ngrams(outputs, references, cut, n)
+
+    return _compared(f"rouge_{n}", ngrams, edit.lower_words, ROUGE_WORDS, higher_is_better=True)
+
+
 def _whole(text: str) -> list[str]:
     return [text]
 
@@ -110,16 +130,28 @@ wer = _compared("wer", edit.edits, edit.words, "edits of words / length", higher
 per = _compared("per", edit.edits, edit.words, "edits of phones / length", higher_is_better=False)
 """Phone error rate: the same over phones, which stand between spaces."""
 
-rouge_l = _compared("rouge_l", edit.longest_common, edit.words, "F1 of words, no stemming", higher_is_better=True)
-"""ROUGE-L: mean F1 of the longest common subsequence of words; case and punctuation count."""
+rouge_1, rouge_2 = _rouge(1), _rouge(2)
+"""ROUGE-1, ROUGE-2: mean F1 of words and of pairs of words. Case and punctuation do not count; endings do (there is no
+stemmer), so that the values are a little lower than those of papers that stem."""
+
+rouge_l = _compared("rouge_l", edit.longest_common, edit.lower_words, ROUGE_WORDS, higher_is_better=True)
+"""ROUGE-L: mean F1 of the longest common subsequence of the same words."""
+
+bleu_1, bleu_2, bleu_3 = _bleu(1), _bleu(2), _bleu(3)
+"""BLEU-n of captioning papers: brevity penalty x geometric mean of the precisions of 1-grams to n-grams."""
 
 bleu = _standard("bleu", higher_is_better=True)
+"""The same up to n = 4."""
+
 chrf = _standard("chrf", higher_is_better=True)
 ter = _standard("ter", higher_is_better=False)
 
 METRICS: dict[str, Metric] = {
-    metric.name: metric for metric in (exact_match, token_accuracy, cer, wer, per, bleu, chrf, ter, rouge_l)
-}
+    metric.name: metric
+    for metric in (
+        exact_match, token_accuracy, cer, wer, per, bleu, bleu_1, bleu_2, bleu_3, chrf, ter, rouge_1, rouge_2, rouge_l,
+    )
+}  # fmt: skip
 
 HIGHER_IS_BETTER: dict[str, bool] = {
     "loss": False,

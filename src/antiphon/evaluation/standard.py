@@ -18,14 +18,15 @@ __all__ = ["Standard"]
 
 
 class Standard:
-    """One of sacrebleu's metrics with its default settings.
+    """One of sacrebleu's metrics with its default settings, BLEU also with shorter n-grams.
 
     sacrebleu resamples the same per-sentence sums itself, but gives them no public name; a test binds ours to its
     corpus_score.
     """
 
-    def __init__(self, kind: Literal["bleu", "chrf", "ter"]) -> None:
+    def __init__(self, kind: Literal["bleu", "chrf", "ter"], order: int = 4) -> None:
         self.kind = kind
+        self.order = order  # of BLEU: the longest n-grams
 
     def statistics(self, outputs: Sequence[str], references: References) -> Statistics:
         """[N, d]"""
@@ -50,7 +51,8 @@ class Standard:
 
     def _scorer(self) -> Any:  # noqa: ANN401  (sacrebleu has no types)
         if self.kind == "bleu":
-            return BLEU(force=True)  # no advice about tokenised text in the middle of our output
+            # force: no advice about tokenised text in the middle of our output
+            return BLEU(max_ngram_order=self.order, force=True)
         return CHRF() if self.kind == "chrf" else TER()
 
 

@@ -9,7 +9,7 @@ import torch
 from ctranslate2 import Translator
 
 from antiphon.decoding.engine import ForeignModel
-from antiphon.decoding.wording import wording_of
+from antiphon.decoding.reading import wording_of
 from antiphon.errors import ModelFolderError, UserError
 from antiphon.export.ctranslate2_engine import CTranslate2Engine
 from antiphon.export.ctranslate2_spec import model_problems, names, positions_of, transformer_spec

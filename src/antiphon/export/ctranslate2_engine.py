@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 from ctranslate2 import GenerationStepResult, Translator
 
-from antiphon.decoding.generation import Heads
+from antiphon.decoding.generation import Copies, Heads
 from antiphon.decoding.hypothesis import Hypothesis
 from antiphon.decoding.observer import Observer
 from antiphon.decoding.options import SearchOptions
 from antiphon.decoding.wording import Question, Wording
 from antiphon.errors import UserError
 from antiphon.export.ctranslate2_spec import names
+from antiphon.sources.source import Read
 
 __all__ = ["CTranslate2Engine"]
 
@@ -117,7 +118,7 @@ class CTranslate2Engine:
     ) -> list[list[Hypothesis]]:
         """Of a beam, what comes after the n best has no log_probs: CTranslate2 would have to read it once more."""
         asked = Asked(
-            sources=[[self._source[token] for token in question.source] for question in batch],
+            sources=[[self._source[token] for token in question.ids] for question in batch],
             prefixes=[[self._target[token] for token in prefix] for prefix in prefixes],
             options=options,
         )
@@ -129,7 +130,7 @@ class CTranslate2Engine:
             "watch: CTranslate2 does not show the steps of its search; use the run that the export was made from"
         )
 
-    def log_probs(self, sources: list[list[int]], targets: list[list[int]], size: int) -> list[list[float]]:
+    def log_probs(self, sources: list[Read], targets: list[list[int]], size: int) -> list[list[float]]:
         long = [row for row, target in enumerate(targets) if len(target) > self.longest]
         if long:
             problems = [
@@ -139,18 +140,26 @@ class CTranslate2Engine:
             ]
             more = len(long) - NAMED
             raise UserError(problems if more <= 0 else [*problems, f"and {more} more that are too long"])
-        read = [[self._source[token] for token in source] for source in sources]
+        read = [[self._source[token] for token in source] for source in sources if isinstance(source, list)]
         return self._forced(read, targets, size)
 
     def weights(
         self,
-        sources: list[list[int]],
+        sources: list[Read],
         targets: list[list[int]],  # noqa: ARG002
     ) -> list[np.ndarray | None]:
         """None: CTranslate2 hands out one layer, and a run shows the mean of all."""
         return [None] * len(sources)
 
-    def look(self, source: list[int], target: list[int]) -> Heads:  # noqa: ARG002
+    def copies(
+        self,
+        sources: list[Read],
+        targets: list[list[int]],  # noqa: ARG002
+    ) -> list[Copies | None]:
+        """None: a model that copies is not exported."""
+        return [None] * len(sources)
+
+    def look(self, source: Read, target: list[int]) -> Heads:  # noqa: ARG002
         raise UserError(
             "attention: CTranslate2 does not hand out every layer and head; use the run that the export was made from"
         )

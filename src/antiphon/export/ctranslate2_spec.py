@@ -37,12 +37,15 @@ def model_problems(config: Config) -> list[str]:
     if not isinstance(model, EncoderDecoderConfig):
         return [f"model.kind: CTranslate2 is given an encoder and a decoder, not a {model.kind}; {OTHERWISE}"]
     found = []
-    for name, part in (("encoder", model.encoder), ("decoder", model.decoder)):
+    [encoder] = model.encoders  # several are refused before
+    for name, part in (("encoder", encoder), ("decoder", model.decoder)):
         if not isinstance(part, TransformerConfig):
             found.append(f"model.{name}.kind: CTranslate2 has Transformers only, not {part.kind}; {OTHERWISE}")
         elif part.norm != "layer":
             found.append(f"model.{name}.norm: CTranslate2 has layer norms only, not {part.norm} norms; {OTHERWISE}")
-    if model.encoder.ngrams:
+        elif part.positions == "none":
+            found.append(f"model.{name}.positions: CTranslate2 has no Transformer without them; {OTHERWISE}")
+    if encoder.ngrams:
         found.append(f"model.encoder.ngrams: CTranslate2 has no vectors of n-grams; {OTHERWISE}")
     return found
 
@@ -52,7 +55,7 @@ def positions_of(config: Config) -> dict[str, int]:
 
     A source is cut at data.source.max_length before it is read, so the encoder never needs more than that and </s>.
     """
-    source, target = config.data.source, config.data.target
+    source, target = config.data.text, config.data.target
     assert isinstance(config.model, EncoderDecoderConfig)
     assert source is not None
     longest = {

@@ -9,11 +9,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from antiphon.config.models import EncoderDecoderConfig
 from antiphon.decoding.engine import ForeignModel
 from antiphon.errors import MissingExtraError, ModelFolderError, UserError
 from antiphon.export.folder import close_export, engine_of, read_export
 from antiphon.files import publish
 from antiphon.folder import LoadedModel, load_model
+from antiphon.sources.readers import one_text
 
 __all__ = ["TARGETS", "Target", "export_model", "load_any"]
 
@@ -52,6 +54,11 @@ def export_model(run: str | Path, to: str, out: str | Path, *, int8: bool = Fals
     if Path(run).is_dir() and (engine := engine_of(Path(run))):
         raise UserError(f"{run}: an export already, to {engine}; give the run that it was made from")
     loaded = load_model(run)
+    if not one_text(loaded.config.data):
+        kind = loaded.source.kind
+        raise UserError(f"{run}: an export reads one text, and the source here is of kind {kind}; use the run itself")
+    if isinstance(loaded.config.model, EncoderDecoderConfig) and loaded.config.model.copying:
+        raise UserError(f"{run}: model.copy: an export cannot copy words of its source; use the run itself")
     write: Callable[[LoadedModel, Path, bool], dict[str, Any]] = _module(to).write
     with publish(folder, otherwise="choose another --out") as temporary:
         facts = write(loaded, temporary, int8)

@@ -70,7 +70,7 @@ def _expressible(model: ModelConfig) -> EncoderDecoderConfig:
     """UserError with all that Marian is not."""
     if not isinstance(model, EncoderDecoderConfig):
         raise UserError(f"model.kind: {model.kind} has no encoder, and Marian is an encoder-decoder; export to onnx")
-    encoder, decoder = model.encoder, model.decoder
+    [encoder], decoder = model.encoders, model.decoder  # several are refused before
     if not isinstance(encoder, TransformerEncoderConfig) or not isinstance(decoder, TransformerDecoderConfig):
         kinds = f"{encoder.kind} and {decoder.kind}"
         raise UserError(f"model: its parts are {kinds}, and Marian is a Transformer on both sides; export to onnx")
@@ -96,7 +96,7 @@ def _expressible(model: ModelConfig) -> EncoderDecoderConfig:
 
 def _longest(config: Config) -> int:
     """Positions: of the longest source with </s>, and of an answer with <s>."""
-    source = config.data.source.max_length if config.data.source else 0
+    source = config.data.text.max_length if config.data.text else 0
     return max(POSITIONS, source + 1, config.data.target.max_length + 1, config.decoding.max_length + 1)
 
 

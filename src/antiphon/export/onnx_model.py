@@ -16,7 +16,7 @@ from antiphon.decoders.state import Decoder, Looks, Step
 from antiphon.errors import UserError
 from antiphon.export.onnx_graphs import LOGITS, LOOK, NEW, READ, ROW, SENTENCE, WEIGHTS
 from antiphon.model import SequenceModel
-from antiphon.sequence import Sequence, State
+from antiphon.sequence import Sequence, Several, State
 
 __all__ = ["OnnxModel", "OnnxState"]
 
@@ -64,7 +64,7 @@ class OnnxModel(SequenceModel):
     def decoder(self) -> Decoder[Any]:  # type: ignore[override] # nobody may set it
         raise UserError("an export to onnx has no network to look into; use the run that it was made from")
 
-    def start(self, source: Sequence) -> OnnxState:
+    def start(self, source: Sequence | Several) -> OnnxState:
         found = self._read(source, self._state)
         rows, sentences = ({name: found[name] for name in found if name.startswith(kind)} for kind in (ROW, SENTENCE))
         return OnnxState(rows, sentences)
@@ -75,7 +75,7 @@ class OnnxModel(SequenceModel):
         weights = _side_by_side(columns, WEIGHTS) if self._weights else None
         return Step(_side_by_side(columns, LOGITS), state, weights)
 
-    def look(self, source: Sequence, inputs: Tensor) -> Looks:
+    def look(self, source: Sequence | Several, inputs: Tensor) -> Looks:
         itself = _of_layers([self._read(source, self._of_source)], "source") if self._of_source else None
         if not self._of_steps:
             return Looks(source=itself)
@@ -88,7 +88,8 @@ class OnnxModel(SequenceModel):
             cross, own = own.tensor_split([state.sentences[READ].shape[1]], dim=-1)
         return Looks(cross=cross, own=own, source=itself)
 
-    def _read(self, source: Sequence, wanted: list[str]) -> Values:
+    def _read(self, source: Sequence | Several, wanted: list[str]) -> Values:
+        assert isinstance(source, Sequence)  # several are not exported
         given = {"ids": source.values.numpy(), "mask": source.mask.numpy()}
         found = self._start.run(wanted, {name: given[name] for name in self._given})
         return dict(zip(wanted, found, strict=True))

@@ -14,8 +14,13 @@ _METRICS = {
     "wer": "word error rate (%)",
     "per": "phoneme error rate (%)",
     "bleu": "BLEU",
+    "bleu_1": "BLEU-1",
+    "bleu_2": "BLEU-2",
+    "bleu_3": "BLEU-3",
     "chrf": "chrF",
     "ter": "TER",
+    "rouge_1": "ROUGE-1",
+    "rouge_2": "ROUGE-2",
     "rouge_l": "ROUGE-L",
 }
 

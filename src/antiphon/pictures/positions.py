@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from antiphon.config.models import ConcatenatedConfig
 from antiphon.config.schema import Config
-from antiphon.encoders.positions import LearntPositions, Positions, SinusoidalPositions
+from antiphon.encoders.positions import LearntPositions, NoPositions, Positions, SinusoidalPositions
 from antiphon.model import SequenceModel
 from antiphon.pictures.canvas import Font, choose_font, draw_scale, save_figure
 from antiphon.pictures.palette import INK, QUIET, SIGNED
@@ -37,7 +37,7 @@ def position_tables(model: SequenceModel, config: Config | None = None) -> dict[
     found: dict[str, Positions] = {}
     for part in ("encoder", "decoder"):
         positions = getattr(getattr(model, part, None), "positions", None)
-        if isinstance(positions, Positions):
+        if isinstance(positions, Positions) and not isinstance(positions, NoPositions):
             found[part] = positions
     alike = {(type(one), one.size) for one in found.values()} if len(found) == 2 else set()
     if len(alike) == 1 and isinstance(found["encoder"], SinusoidalPositions):
@@ -58,7 +58,7 @@ def _named(part: str, positions: Positions, reached: int | None) -> tuple[str, N
 def _reached(config: Config, part: str) -> int:
     """How many positions the longest example has, with its </s> or what stands before it."""
     data = config.data
-    source = data.source.max_length + 1 if data.source else 0
+    source = sum(one.max_length + 1 for one in data.sources)
     if part == "encoder":
         return source
     target = (data.window or data.target.max_length) + 1

@@ -16,10 +16,11 @@ from torch import Tensor, nn
 from antiphon.config.models import ConcatenatedConfig, EncoderDecoderConfig, ModelConfig, RecurrentEncoderConfig
 from antiphon.decoders.static import POOLS
 from antiphon.decoding.generator import Generator
+from antiphon.decoding.questions import questions_of
 from antiphon.decoding.wording import Question
 from antiphon.errors import UserError
 from antiphon.model import EncoderDecoder, SequenceModel
-from antiphon.sequence import Memory, Sequence
+from antiphon.sequence import Memory, Sequence, Several
 from antiphon.sources.batches import source_batch
 from antiphon.sources.vocabulary import PAD
 
@@ -61,8 +62,8 @@ def sentence_vectors(generator: Generator, sentences: list[str], pool: Pool | No
             f"pool: {chosen} of the source's states cannot be had where one network reads source and target; "
             "leave it out, or say last"
         )
-    questions = [generator.wording.question(sentence) for sentence in sentences]
-    rows = [row for row, question in enumerate(questions) if question.source or question.prompt]
+    questions = questions_of(generator.wording, sentences)
+    rows = [row for row, question in enumerate(questions) if not question.empty]
     found: dict[int, NDArray[np.float64]] = {}
     for batch in _batches(questions, rows, generator.config.decoding.batch_size):
         memory = _read(generator, [questions[row] for row in batch])
@@ -75,14 +76,14 @@ def sentence_vectors(generator: Generator, sentences: list[str], pool: Pool | No
 def _flags(question: Question) -> list[str]:
     """One line of what to say of a sentence, with its beginning; none if there is nothing to say."""
     flags = question.flags
-    if not question.source and not question.prompt:
+    if question.empty:
         flags = ["empty, so it is left out"]
     return [f"{question.text[:40]!r}: {'; '.join(flags)}"] if flags else []
 
 
 def _batches(questions: list[Question], rows: list[int], size: int) -> Iterator[list[int]]:
     """Row numbers, like lengths together."""
-    order = sorted(rows, key=lambda row: len(questions[row].source) + len(questions[row].prompt))
+    order = sorted(rows, key=lambda row: questions[row].length + len(questions[row].prompt))
     for first in range(0, len(order), size):
         yield order[first : first + size]
 
@@ -102,7 +103,7 @@ def _read(generator: Generator, questions: list[Question]) -> Memory:
     return Memory(states, tokens.mask, final=Sequence(states, tokens.mask).last.unsqueeze(1))
 
 
-def _top_states(model: SequenceModel, source: Sequence, inputs: Tensor) -> Tensor:
+def _top_states(model: SequenceModel, source: Sequence | Several, inputs: Tensor) -> Tensor:
     """What the output layer is given at every position [B, T, H]; a look from outside, since only pictures need it."""
     given: list[Tensor] = []
 

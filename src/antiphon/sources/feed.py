@@ -18,8 +18,8 @@ import torch
 
 from antiphon.sequence import Sequence
 from antiphon.sources.batches import Batch, collate, padding_share, plan, source_batch
-from antiphon.sources.noise import Noise
-from antiphon.sources.ragged import Corpus
+from antiphon.sources.noise import OF_FILES, Noise
+from antiphon.sources.rows import Chance, Corpus, read_lengths
 from antiphon.sources.vocabulary import EOS, PAD, SOS, UNK
 
 __all__ = ["Batches", "PairBatches", "StreamBatches"]
@@ -66,14 +66,17 @@ class PairBatches(Batches):
     @cached_property
     def lengths(self) -> tuple[Ints, Ints]:
         """Source and target lengths, </s> counts; a corpus without sources has none."""
-        source, target = self.corpus.source.lengths, self.corpus.target.lengths + 1
-        return source + int(source.any()), target
+        return read_lengths(self.corpus.source), self.corpus.target.lengths + 1
 
     def plan(self, epoch: int) -> list[Ints]:
         return plan(*self.lengths, budget=self.budget, seed=self.seed, epoch=epoch)
 
     def collate(self, rows: Ints, epoch: int) -> Batch:
-        return collate(self.corpus, rows, self.noise.of_epoch(epoch) if self.noise else None)
+        return collate(self.corpus, rows, self.noise.of_epoch(epoch) if self.noise else None, self._chance(epoch))
+
+    def _chance(self, epoch: int) -> Chance:
+        """What is drawn for a file depends on where it stands and nothing else: not on the batch, nor a thread."""
+        return lambda row, number: np.random.default_rng([self.seed, epoch, row, OF_FILES, number])
 
     def tokens(self, rows: Ints) -> int:
         return int(self.lengths[1][rows].sum())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from antiphon.config.read import read_config
 from antiphon.config.schema import DataConfig, TextConfig
@@ -14,17 +14,17 @@ __all__ = ["SOURCE_TOKENIZER", "TARGET_TOKENIZER", "Given", "given_tokenizers"]
 
 SOURCE_TOKENIZER, TARGET_TOKENIZER = "tokenizer.source.json", "tokenizer.target.json"
 
-Side = Literal["source", "target"]
+Side = str  # source (of several source[0], source[1], ..) or target
 Given = dict[Side, Tokenizer]
 
 
 def given_tokenizers(data: DataConfig) -> Given:
     """The tokenizer of each side that names a run; ConfigError with all that does not fit."""
-    sides: list[tuple[Side, TextConfig | None]] = [("source", data.source), ("target", data.target)]
+    names = [data.place(number).removeprefix("data.") for number in range(len(data.sources))]
     given: Given = {}
     problems: list[str] = []
-    for side, config in sides:
-        if config is not None and config.tokenizer is not None:
+    for side, config in [*zip(names, data.sources, strict=True), ("target", data.target)]:
+        if isinstance(config, TextConfig) and config.tokenizer is not None:
             try:
                 given[side] = _taken(side, config, config.tokenizer)
             except ConfigError as error:
@@ -64,8 +64,10 @@ def _section(key: str, folder: Path, side: Side) -> There:
     except ConfigError as error:
         problems = [one.removeprefix(f"{path}: ") for one in error.problems]
         raise ConfigError([f"{key}: {path}: {one}" for one in problems]) from error
-    if side == "source" and data.source is not None:
-        return There(data.source, of_source=True)
+    if side != "target" and data.text is not None:
+        return There(data.text, of_source=True)
+    if side != "target" and data.source is not None:
+        raise ConfigError(f"{key}: {folder} reads no single text, so it has no tokenizer for one; give another run")
     return There(data.target, of_source=False)
 
 
@@ -89,14 +91,14 @@ def _at_odds(side: Side, config: TextConfig, tokenizer: Tokenizer, learnt: TextC
 
 def _two_for_one(data: DataConfig, given: Given) -> list[str]:
     """In one vocabulary an id means the same on both sides, though each may cut its texts in its own way."""
-    if not data.shared_vocabulary or len(given) < 2:
-        return []
-    source, target = (side.symbols(range(side.size)) for side in (given["source"], given["target"]))
-    if source == target:
+    target = given.get("target")
+    if not data.shared_vocabulary or target is None:
         return []
     return [
-        f"data.shared_vocabulary: the source's tokenizer has {given['source'].size:,} tokens, the target's "
-        f"{given['target'].size:,}, and they are not the same ones; set it to false, or name a run that shared its own"
+        f"data.shared_vocabulary: the {side}'s tokenizer has {source.size:,} tokens, the target's "
+        f"{target.size:,}, and they are not the same ones; set it to false, or name a run that shared its own"
+        for side, source in given.items()
+        if source.symbols(range(source.size)) != target.symbols(range(target.size))
     ]
 
 

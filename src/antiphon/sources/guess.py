@@ -6,6 +6,7 @@ import itertools
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from antiphon.config.models import AttentionConfig, BahdanauConfig, EncoderDecoderConfig, RecurrentEncoderConfig
 from antiphon.config.schema import (
@@ -13,7 +14,6 @@ from antiphon.config.schema import (
     DataConfig,
     DecodingConfig,
     EvaluationConfig,
-    Metric,
     TextConfig,
     TrainingConfig,
 )
@@ -21,11 +21,12 @@ from antiphon.config.yamltext import write_value
 from antiphon.errors import DataError
 from antiphon.sources.amounts import amount, by_reason
 from antiphon.sources.columns import find_columns, is_text
+from antiphon.sources.guess_files import FileTable, file_config, find_files
 from antiphon.sources.guess_text import text_config
 from antiphon.sources.holdout import part_of
 from antiphon.sources.lines import read_lines
 from antiphon.sources.pairs import Dropped, Pair, file_paths, read_pairs
-from antiphon.sources.sides import Cut, Side, between, cut, round_up, vocabulary
+from antiphon.sources.sides import Cut, Side, between, cut, metrics_for, round_up, vocabulary
 
 __all__ = ["Guess", "guess_config"]
 
@@ -45,6 +46,8 @@ def guess_config(files: list[str]) -> Guess:
     """Look at the first pairs of one file of pairs or two parallel files, or at the first lines of plain text."""
     if len(files) == 1 and is_text(file_paths(files[0])[0][1]):
         return guess_texts(files[0])
+    if len(files) == 1 and (table := find_files(file_paths(files[0])[0][1], files[0])):
+        return guess_files(files[0], table)
     train = files[0] if len(files) == 1 else files
     reasons: list[str] = []
     data = columns_of(files, train, reasons)
@@ -69,6 +72,26 @@ def guess_config(files: list[str]) -> Guess:
     )
     longest = config.decoding.max_length
     reasons.append(f"decoding.max_length {longest}: twice the longest target seen ({target.longest}), 20 to 500")
+    return Guess(config, reasons)
+
+
+def guess_files(file: str, table: FileTable) -> Guess:
+    """A column of paths, maybe with texts beside it."""
+    reasons = [table.reason]
+    source: dict[str, Any] = {"kind": table.kind, "column": table.column}
+    several = [source, *({"kind": "text", "column": column} for column in table.texts)]
+    target = {"column": table.target}
+    data = DataConfig.model_validate(
+        {"train": file, "dev": dev_beside([file]), "source": several if table.texts else source, "target": target}
+    )
+    dropped = Dropped()
+    pairs = list(itertools.islice(read_pairs(file, data, dropped), SAMPLE))
+    if not pairs:
+        raise DataError(f"{file}: no usable row ({by_reason(dropped.reasons) or 'no lines'}); check its columns")
+    total = total_pairs([file], pairs)
+    data = data.model_copy(update={"hold_out": hold_out(total)})
+    config = file_config(table, data, total, pairs, reasons)
+    say_dev(config.data, reasons)
     return Guess(config, reasons)
 
 
@@ -136,8 +159,8 @@ def data_section(
     overlap = len(left.letters & right.letters) / max(1, len(left.letters | right.letters))
     shared = both and overlap > 0.5
     sides = []
-    assert data.source is not None
-    for name, text, side in (("source", data.source, source), ("target", data.target, target)):
+    assert data.text is not None
+    for name, text, side in (("source", data.text, source), ("target", data.target, target)):
         reasons.append(f"data.{name}.tokens {side.tokens}: {side.reason}")
         longest = between(20, round_up(1.5 * side.longest, 10), 400)
         update = {"tokens": side.tokens, "vocabulary": vocabulary(side.tokens, total), "max_length": longest}
@@ -178,7 +201,7 @@ def model_section(data: DataConfig, total: int, reasons: list[str]) -> EncoderDe
     """As large as the data can fill."""
     size = next((size for limit, size in ((2_000, 64), (20_000, 128), (500_000, 256)) if total < limit), 512)
     dropout = 0.3 if total < 20_000 else 0.2
-    sides = [side.tokens for side in (data.source, data.target) if side]
+    sides = [side.tokens for side in (data.text, data.target) if side]
     embedding = size if "bpe" in sides else max(32, size // 2)
     reasons.append(f"model sizes {size}, embeddings {embedding}, dropout {dropout}: for {total:,} pairs")
     return EncoderDecoderConfig(
@@ -206,12 +229,3 @@ def training_section(source: Cut, target: Cut, total: int, reasons: list[str]) -
         metric=metric,
         patience=8,
     )
-
-
-def metrics_for(target: Cut) -> list[Metric]:
-    """What to measure; the first also chooses the best weights."""
-    if target.tokens == "characters":
-        return ["cer", "exact_match", "token_accuracy"]
-    if target.tokens == "words":
-        return ["exact_match"] if target.longest == 1 else ["per", "exact_match", "token_accuracy"]
-    return ["bleu", "chrf", "ter"]

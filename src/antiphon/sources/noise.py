@@ -14,17 +14,30 @@ import numpy as np
 import numpy.typing as npt
 
 from antiphon.config.schema import NoiseConfig, TrainingConfig
+from antiphon.sources.source import Source
 from antiphon.sources.tokens import Tokenizer
 from antiphon.sources.vocabulary import UNK
 
-__all__ = ["Noise", "NoisyTokenizer", "as_read", "delete", "infill", "mask", "noise_of", "noisy", "permute", "spoil"]
+__all__ = [
+    "OF_FILES",
+    "Noise",
+    "NoisyTokenizer",
+    "as_read",
+    "delete",
+    "infill",
+    "mask",
+    "noise_of",
+    "noisy",
+    "permute",
+    "spoil",
+]
 
 Ids = npt.NDArray[np.integer[Any]]
 Random = np.random.Generator
 
 MARKS = (".", "!", "?")
 # The last word of a seed: no two uses draw the same numbers.
-OF_ROWS, OF_TEXTS = 1, 2
+OF_ROWS, OF_TEXTS, OF_FILES = 1, 2, 3
 
 
 def spoil(ids: Ids, draw: Random, config: NoiseConfig, ends: npt.NDArray[np.bool_]) -> Ids:
@@ -110,10 +123,10 @@ class Noise:
         return spoil(ids, np.random.default_rng(seed), self.config, self.ends) if len(ids) else ids
 
 
-def noise_of(config: NoiseConfig, tokenizer: Tokenizer, *, seed: int) -> Noise | None:
-    """None if nothing is to be spoilt."""
+def noise_of(config: NoiseConfig, source: Source, *, seed: int) -> Noise | None:
+    """None if nothing is to be spoilt; only a text can be."""
     asked = config.mask or config.delete or config.infill or config.permute
-    return Noise(config, tokenizer, seed=seed) if asked else None
+    return Noise(config, source, seed=seed) if asked and isinstance(source, Tokenizer) else None
 
 
 class NoisyTokenizer(Tokenizer):
@@ -147,12 +160,12 @@ class NoisyTokenizer(Tokenizer):
         return self.inner.content()
 
 
-def noisy(tokenizer: Tokenizer, training: TrainingConfig) -> Tokenizer:
-    """The tokenizer that dev sources are read with while training."""
-    noise = noise_of(training.noise, tokenizer, seed=training.seed)
-    return NoisyTokenizer(tokenizer, noise) if noise else tokenizer
+def noisy(source: Source, training: TrainingConfig) -> Source:
+    """What dev sources are read with while training."""
+    noise = noise_of(training.noise, source, seed=training.seed)
+    return NoisyTokenizer(source, noise) if noise and isinstance(source, Tokenizer) else source
 
 
-def as_read(tokenizer: Tokenizer, text: str) -> str:
+def as_read(source: Source, text: str) -> str:
     """What a model is asked when it is asked this: the text, or what noise leaves of it."""
-    return tokenizer.decode(tokenizer.encode(text)) if isinstance(tokenizer, NoisyTokenizer) else text
+    return source.decode(source.encode(text)) if isinstance(source, NoisyTokenizer) else text

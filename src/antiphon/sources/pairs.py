@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,12 +17,16 @@ from typing import Any, NamedTuple
 from antiphon.config.schema import DataConfig
 from antiphon.errors import DataError
 from antiphon.sources import datasets
+from antiphon.sources.amounts import amount
 from antiphon.sources.lines import Line, read_lines
+from antiphon.sources.paths import Paths
+from antiphon.sources.reading import UnreadableError
 from antiphon.sources.records import Record, read_records
 
 __all__ = ["Dropped", "Example", "Pair", "Place", "file_paths", "group", "read_pairs"]
 
 LISTED = 20  # places of each reason
+MOST_LISTED = 1000  # files that cannot be read; the rest is counted
 
 
 class Pair(NamedTuple):
@@ -49,23 +53,46 @@ class Place:
     file: str
     line: int
     reason: str
+    path: str = ""  # of a file that cannot be used
 
 
 @dataclass
 class Dropped:
-    """Counts what was left out and lists the first places of each reason; also counts the lines read of each file."""
+    """Counts what was left out and lists the first places of each reason; also counts the lines read of each file.
+
+    `unreadable` are all places whose file cannot be used: `refuse` makes errors of them, unless they are to be skipped.
+    """
 
     reasons: Counter[str] = field(default_factory=Counter)
     files: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     places: list[Place] = field(default_factory=list)
     lines: Counter[str] = field(default_factory=Counter)
+    unreadable: list[Place] = field(default_factory=list)
 
-    def add(self, file: str, line: int, reason: str) -> None:
+    def add(self, file: str, line: int, reason: str, path: str = "") -> None:
         """Count one more."""
         self.reasons[reason] += 1
         self.files[file][reason] += 1
         if self.reasons[reason] <= LISTED:
-            self.places.append(Place(file, line, reason))
+            self.places.append(Place(file, line, reason, path))
+
+    def add_unreadable(self, file: str, line: int, path: str, fact: str) -> None:
+        """Count one more whose file cannot be used."""
+        self.add(file, line, f"unreadable: {fact}", path)
+        self.unreadable.append(Place(file, line, fact, path))
+
+    def refuse(self, data: DataConfig) -> None:
+        """DataError with every file that cannot be used, unless data.skip_unreadable is true."""
+        if not self.unreadable or data.skip_unreadable:
+            return
+        listed = [
+            f"{place.file}, line {place.line}: {place.path}{': ' if place.path else ''}{place.reason}"
+            for place in self.unreadable[:MOST_LISTED]
+        ]
+        more = len(self.unreadable) - len(listed)
+        count = amount(len(self.unreadable), "examples")
+        remedy = f"{count} cannot be read; mend or remove them, or set data.skip_unreadable to true to leave them out"
+        raise DataError([*listed, *([f"and {more:,} more"] if more else []), remedy])
 
     @property
     def total(self) -> int:
@@ -74,21 +101,30 @@ class Dropped:
 
     def facts(self) -> dict[str, Any]:
         """The same as plain values, for JSON."""
-        places = [{"file": place.file, "line": place.line, "reason": place.reason} for place in self.places]
+        places = [
+            {
+                "file": place.file,
+                "line": place.line,
+                "reason": place.reason,
+                **({"path": place.path} if place.path else {}),
+            }
+            for place in self.places
+        ]
         files = {file: dict(reasons.most_common()) for file, reasons in self.files.items()}
         return {"total": self.total, "reasons": dict(self.reasons.most_common()), "files": files, "places": places}
 
 
-def file_paths(files: str | list[str]) -> list[tuple[str, Path]]:
-    """Each file's name as it was given, and its path; @NAME/SPLIT is made if need be."""
+def file_paths(files: str | list[str], say: Callable[[str], None] = lambda _: None) -> list[tuple[str, Path]]:
+    """Each file's name as it was given, and its path; @NAME/SPLIT is made if need be, which may take a while."""
     names = [files] if isinstance(files, str) else files
-    return [(name, datasets.resolve(name) if name.startswith("@") else Path(name)) for name in names]
+    return [(name, datasets.resolve(name, say) if name.startswith("@") else Path(name)) for name in names]
 
 
 def read_pairs(files: str | list[str], data: DataConfig, dropped: Dropped, *, table: bool = False) -> Iterator[Pair]:
     """Every usable pair in the order of the file; a line with several references gives several pairs.
 
-    With `table` one file has columns whatever its name is.
+    With `table` one file has columns whatever its name is. Paths are resolved, and a row whose path leaves its folder
+    is left out; whether a file can be read, whoever reads it says. `dropped.refuse` makes errors of both.
     """
     named = file_paths(files)
     if len(named) == 2 and data.source is None:
@@ -99,6 +135,11 @@ def read_pairs(files: str | list[str], data: DataConfig, dropped: Dropped, *, ta
         return
     [(name, path)] = named
     lines = _counted(name, read_lines(path), dropped)
+    paths = Paths.of_table(data, path)
+    if paths.needed:
+        for record in read_records(path, lines, data, table=table):
+            yield from _located(name, record, paths, dropped)
+        return
     for record in read_records(path, lines, data, table=table):
         targets = record.targets
         if len(targets) == 1 and record.source.strip() and targets[0].strip():  # nearly every line, so no detour
@@ -146,6 +187,16 @@ def _pairs_of(name: str, record: Record, dropped: Dropped) -> Iterator[Pair]:
             yield Pair(record.source, target, record.line)
 
 
+def _located(name: str, record: Record, paths: Paths, dropped: Dropped) -> Iterator[Pair]:
+    """The pairs of one record whose source is a file, or several cells."""
+    for pair in _pairs_of(name, record, dropped):
+        try:
+            yield pair._replace(source=paths.resolved(pair.source))
+        except UnreadableError as error:
+            dropped.add_unreadable(name, pair.line, pair.source, str(error))
+            return
+
+
 def _texts_of(name: str, record: Record, data: DataConfig, dropped: Dropped) -> Iterator[Pair]:
     """The texts of one record without a source; only a stream has empty ones."""
     if record.fault:
@@ -163,6 +214,7 @@ def _parallel(named: list[tuple[str, Path]], data: DataConfig, dropped: Dropped)
     (source_name, source_path), (target_name, target_path) = named
     sources = _counted(source_name, read_lines(source_path), dropped)
     targets = _counted(target_name, read_lines(target_path), dropped)
+    paths = Paths.of_table(data, source_path)
     counts = [0, 0]
     for source, target in itertools.zip_longest(sources, targets):
         counts = [counts[0] + (source is not None), counts[1] + (target is not None)]
@@ -173,7 +225,7 @@ def _parallel(named: list[tuple[str, Path]], data: DataConfig, dropped: Dropped)
         elif not target.text.strip():
             dropped.add(target_name, target.number, "empty target")
         else:
-            yield Pair(source.text, target.text, source.number)
+            yield from _located(source_name, Record(source.number, source.text, (target.text,)), paths, dropped)
     if counts[0] != counts[1]:
         raise DataError(
             f"{source_path} has {counts[0]:,} lines but {target_path} has {counts[1]:,}; "

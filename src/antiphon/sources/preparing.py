@@ -8,80 +8,34 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import astuple, dataclass, field
-from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
-from antiphon.config.schema import DataConfig
+from antiphon.config.schema import DataConfig, SourceConfig, TextConfig
 from antiphon.errors import DataError
 from antiphon.sources.advice import warnings_about
 from antiphon.sources.amounts import by_reason
+from antiphon.sources.encoding import Encoded, Encoder, source_names, text_names
 from antiphon.sources.given import Given
 from antiphon.sources.holdout import HoldOut
+from antiphon.sources.looking import Looked
 from antiphon.sources.pairs import Dropped, Example, Pair, file_paths, group, read_pairs
 from antiphon.sources.ragged import RaggedWriter
+from antiphon.sources.readers import file_source, is_file
 from antiphon.sources.records import reads_lines
-from antiphon.sources.streams import LINE_END, StreamTokenizer
+from antiphon.sources.rows import CellsWriter, RowWriter
+from antiphon.sources.source import BETWEEN
+from antiphon.sources.streams import LINE_END
 from antiphon.sources.tokens import Tokenizer, train_tokenizer
 from antiphon.sources.vocabulary import UNK
 
 __all__ = ["build_entry"]
 
-CHUNK = 4096
 SAY_EVERY = 64  # chunks between two signs of life
 LISTED = 20
 V = TypeVar("V")
-
-
-class Encoded(NamedTuple):
-    """A pair and the ids of its two sides; a line of a stream has its line end at the end of its target."""
-
-    pair: Pair
-    source: list[int]
-    target: list[int]
-
-
-@dataclass(frozen=True)
-class Encoder:
-    """Pairs to ids; one that is too long for data.source or data.target is dropped and counted.
-
-    A line of a stream may be of any length: the stream is cut into windows.
-    """
-
-    data: DataConfig
-    source: Tokenizer
-    target: Tokenizer
-    dropped: Dropped
-
-    def chunks(self, files: str | list[str], pairs: Iterable[Pair]) -> Iterator[list[Encoded]]:
-        """The pairs of some files that are short enough, many at a time."""
-        pairs = iter(pairs)
-        while chunk := list(islice(pairs, CHUNK)):
-            rows = map(Encoded, chunk, self._sources(chunk), self._targets(chunk))
-            yield [row for row in rows if self.data.window is not None or self._is_short(files, row)]
-
-    def _sources(self, chunk: list[Pair]) -> list[list[int]]:
-        if self.data.source is None:
-            return [[] for _ in chunk]
-        return self.source.encode_batch([pair.source for pair in chunk])
-
-    def _targets(self, chunk: list[Pair]) -> list[list[int]]:
-        if self.data.window is None:
-            return self.target.encode_batch([pair.target for pair in chunk])
-        return StreamTokenizer(self.target).encode_batch([f"{pair.target}\n" for pair in chunk])
-
-    def _is_short(self, files: str | list[str], row: Encoded) -> bool:
-        source_file, target_file = (files, files) if isinstance(files, str) else files
-        source, target = self.data.source, self.data.target
-        if source and len(row.source) > source.max_length:
-            self.dropped.add(source_file, row.pair.line, f"source longer than {source.max_length} tokens")
-            return False
-        if len(row.target) > target.max_length:
-            side = "target" if source else "text"
-            self.dropped.add(target_file, row.pair.line, f"{side} longer than {target.max_length} tokens")
-            return False
-        return True
 
 
 @dataclass
@@ -91,10 +45,10 @@ class Counts:
     pairs: int = 0
     held_out: list[Pair] = field(default_factory=list)
     overlap: set[str] = field(default_factory=set)
-    unknown: dict[str, int] = field(default_factory=lambda: {"source": 0, "target": 0})
+    unknown: Counter[str] = field(default_factory=Counter)
     lengths: dict[str, dict[str, float]] = field(default_factory=dict)
 
-    def training_rows(self, rows: list[Encoded], held: HoldOut, dev: set[str]) -> list[Encoded]:
+    def training_rows(self, rows: list[Encoded], held: HoldOut, dev: set[str], names: list[str]) -> list[Encoded]:
         """The rows to learn from, counted; those that are held out are put aside."""
         kept: list[Encoded] = []
         for row in rows:
@@ -104,7 +58,9 @@ class Counts:
                 kept.append(row)
         self.pairs += len(kept)
         self.overlap |= dev & {row.pair.source or row.pair.target for row in kept}
-        self.unknown["source"] += sum(row.source.count(UNK) for row in kept)
+        for number, name in enumerate(names):
+            parts = [row.sources[number] for row in kept if row.sources]
+            self.unknown[name] += sum(part.count(UNK) for part in parts if isinstance(part, list))
         self.unknown["target"] += sum(row.target.count(UNK) for row in kept)
         return kept
 
@@ -117,12 +73,16 @@ def build_entry(
     dropped = Dropped()
     dev_pairs = list(read_pairs(data.dev, data, dropped)) if data.dev is not None else []
     held = HoldOut.choose(data)
-    if "target" not in given or (data.source is not None and "source" not in given):
+    if not {"target", *text_names(data)} <= given.keys():
         say(f"learning the vocabulary from {_label(data.train)}")
-    encoder = Encoder(data, *_vocabularies(data, held, given), dropped)
+    encoder = Encoder(data, *_vocabularies(data, held, given, say), dropped)
     say(f"encoding {_label(data.train)}")
-    dev = _dev_examples(encoder, data.dev, dev_pairs) if data.dev is not None else []
+    dev = group(row.pair for rows in encoder.chunks(data.dev or "", dev_pairs) for row in rows)
+    read = {"dev": _digest(encoder)}
     counts = _encode(encoder, held, folder, _known(data, dev), say)
+    dropped.refuse(data)
+    if data.dev is not None and not dev:
+        raise _nothing(data, data.dev, "no usable dev examples", dropped)
     if not counts.pairs:
         raise _nothing(data, data.train, "nothing left to learn from", dropped)
     dev = dev or group(counts.held_out)
@@ -131,17 +91,21 @@ def build_entry(
         raise _nothing(data, data.train, "no usable dev examples were held out", dropped, remedy)
     encoder.source.save(folder / "source.json")
     encoder.target.save(folder / "target.json")
-    facts = _facts(encoder, hashes, counts, dev)
+    facts = _facts(encoder, hashes, counts, dev) | _read_facts(data, {**read, "train": _digest(encoder)})
     _write(folder / "dev.json", [astuple(example) for example in dev])
     _write(folder / "facts.json", {**facts, "warnings": warnings_about(facts)})
 
 
-def _dev_examples(encoder: Encoder, files: str | list[str], pairs: list[Pair]) -> list[Example]:
-    """Dev has the limits of train: one endless line would cost every evaluation its time and memory."""
-    dev = group(row.pair for rows in encoder.chunks(files, pairs) for row in rows)
-    if not dev:
-        raise _nothing(encoder.data, files, "no usable dev examples", encoder.dropped)
-    return dev
+def _digest(encoder: Encoder) -> str:
+    """Of all files that have been read so far."""
+    return " ".join(one.digest for one in encoder.sources if isinstance(one, Looked))
+
+
+def _read_facts(data: DataConfig, digests: dict[str, str]) -> dict[str, Any]:
+    """What the files held; of texts the table itself tells."""
+    if not any(map(is_file, data.sources)):
+        return {}
+    return {"read": {"kinds": [source.kind for source in data.sources], **digests}}
 
 
 def _known(data: DataConfig, dev: list[Example]) -> set[str]:
@@ -156,44 +120,73 @@ def _text(example: Example) -> str:
     return example.source or example.references[0]
 
 
-def _vocabularies(data: DataConfig, held: HoldOut, given: Given) -> tuple[Tokenizer, Tokenizer]:
+def _vocabularies(
+    data: DataConfig, held: HoldOut, given: Given, say: Callable[[str], None]
+) -> tuple[list[Tokenizer | Looked], Tokenizer]:
     """Those of other runs, where they are given; the rest is learnt from the training pairs only."""
 
     def pairs() -> Iterator[Pair]:
         return (pair for pair in read_pairs(data.train, data, Dropped()) if not held.holds(pair))
 
+    def cells(number: int) -> Iterator[str]:
+        several = len(data.sources) > 1
+        return (pair.source.split(BETWEEN)[number] if several else pair.source for pair in pairs())
+
     if data.source is None:
         end = LINE_END if data.window is not None and data.target.tokens == "characters" else ""
         lines = (pair.target + end for pair in pairs())
         text = given.get("target") or train_tokenizer(lines, data.target, "data.target", always=[end] if end else [])
-        return text, text
+        return [text], text
+    numbers = [number for number, source in enumerate(data.sources) if not is_file(source)]
+    shared = None
     if data.shared_vocabulary and not given:
-        texts = chain.from_iterable((pair.source, pair.target) for pair in pairs())
-        shared = train_tokenizer(texts, data.source, where="data.source")
-        return shared, shared
-    source, target = given.get("source"), given.get("target")
-    return (
-        source or train_tokenizer((pair.source for pair in pairs()), data.source, where="data.source"),
-        target or train_tokenizer((pair.target for pair in pairs()), data.target, where="data.target"),
-    )
+        shared = train_tokenizer(_all_texts(pairs(), numbers, data), data.target, where=data.place(numbers[0]))
+
+    def text_or_file(number: int, name: str, config: SourceConfig) -> Tokenizer | Looked:
+        if not isinstance(config, TextConfig):
+            return Looked(file_source(config, cells(number)), say)
+        return shared or given.get(name) or train_tokenizer(cells(number), config, where=data.place(number))
+
+    names = zip(source_names(data), data.sources, strict=True)
+    sources = [text_or_file(number, *pair) for number, pair in enumerate(names)]
+    target = shared or given.get("target")
+    return sources, target or train_tokenizer((pair.target for pair in pairs()), data.target, where="data.target")
+
+
+def _all_texts(pairs: Iterable[Pair], numbers: list[int], data: DataConfig) -> Iterator[str]:
+    """The sources of these numbers and the targets, pair by pair."""
+    for pair in pairs:
+        cells = pair.source.split(BETWEEN) if len(data.sources) > 1 else [pair.source]
+        yield from (cells[number] for number in numbers)
+        yield pair.target
 
 
 def _encode(encoder: Encoder, held: HoldOut, folder: Path, dev: set[str], say: Callable[[str], None]) -> Counts:
-    """Write the ids of all training pairs."""
-    counts = Counts()
-    data = encoder.data
+    """Write the sources of all training pairs, and the ids of their targets."""
+    counts, data = Counts(), encoder.data
+    names = source_names(data)
     chunks = encoder.chunks(data.train, read_pairs(data.train, data, encoder.dropped))
-    with RaggedWriter(folder, "source") as sources, RaggedWriter(folder, "target") as targets:
+    with ExitStack() as stack:
+        sources = [_writer(folder, *pair, stack) for pair in zip(names, encoder.sources, strict=True)]
+        targets = stack.enter_context(RaggedWriter(folder, "target"))
         for number, rows in enumerate(chunks, start=1):
-            kept = counts.training_rows(rows, held, dev)
-            sources.add([row.source for row in kept])
+            kept = counts.training_rows(rows, held, dev, names)
+            for place, writer in enumerate(sources):
+                writer.add([row.sources[place] if row.sources else [] for row in kept])
             targets.add([row.target for row in kept])
             if number % SAY_EVERY == 0:
                 say(f"encoded {counts.pairs:,} {_unit(data)}")
-        counts.lengths = {"source": sources.facts(), "target": targets.facts()}
-        sources.finish()
-        targets.finish()
+        writers: dict[str, RowWriter] = {**dict(zip(names, sources, strict=True)), "target": targets}
+        counts.lengths = {name: writer.facts() for name, writer in writers.items()}
+        for writer in writers.values():
+            writer.finish()
     return counts
+
+
+def _writer(folder: Path, name: str, source: Tokenizer | Looked, stack: ExitStack) -> RowWriter:
+    if isinstance(source, Looked):
+        return CellsWriter(folder, name)
+    return stack.enter_context(RaggedWriter(folder, name))
 
 
 def _require_pairs(data: DataConfig) -> None:
@@ -223,8 +216,9 @@ def _remedy(data: DataConfig, files: str | list[str]) -> str:
 
 def _facts(encoder: Encoder, hashes: dict[str, str], counts: Counts, dev: list[Example]) -> dict[str, Any]:
     """What the run's data.json says, but for the warnings."""
-    data, source, target = encoder.data, encoder.source, encoder.target
-    sizes = {"source": source.size, "target": target.size}
+    data, target = encoder.data, encoder.target
+    sizes = {**{name: one.size for name, one in encoder.texts.items()}, "target": target.size}
+    unknown = {name: counts.unknown[name] for name in (*encoder.texts, "target")}
     vocabulary = {**sizes, "shared": data.shared_vocabulary} if data.source else sizes
     references = {"sources": len(dev), "references": _references(dev)} if data.source else {"texts": len(dev)}
     return {
@@ -233,18 +227,18 @@ def _facts(encoder: Encoder, hashes: dict[str, str], counts: Counts, dev: list[E
         "lengths": _sides(data, counts.lengths),
         "vocabulary": _sides(data, vocabulary),
         **_tokenizers(data),
-        "train_unknown": _sides(data, counts.unknown),
+        "train_unknown": _sides(data, unknown),
         "dev": {**references, "held_out": data.dev is None},
         "dev_overlap": sum(_text(example) in counts.overlap for example in dev),
-        "dev_unknown": _sides(data, _dev_unknown(dev, source, target)),
+        "dev_unknown": _sides(data, _dev_unknown(dev, encoder)),
         "dropped": encoder.dropped.facts(),
     }
 
 
 def _tokenizers(data: DataConfig) -> dict[str, dict[str, str]]:
     """The runs that tokenizers were taken from, if any."""
-    sides = {"source": data.source, "target": data.target}
-    runs = {side: config.tokenizer for side, config in sides.items() if config and config.tokenizer}
+    sides = {**dict(zip(source_names(data), data.sources, strict=False)), "target": data.target}
+    runs = {name: side.tokenizer for name, side in sides.items() if isinstance(side, TextConfig) and side.tokenizer}
     return {"tokenizers": runs} if runs else {}
 
 
@@ -270,12 +264,20 @@ def _files(
     ]
 
 
-def _dev_unknown(dev: list[Example], source: Tokenizer, target: Tokenizer) -> dict[str, dict[str, Any]]:
+def _dev_unknown(dev: list[Example], encoder: Encoder) -> dict[str, dict[str, Any]]:
     """Symbols of dev that the vocabularies miss, the most frequent first."""
+    names, target = source_names(encoder.data), encoder.target
     unknown = {
-        "source": Counter(symbol for example in dev for symbol in source.unknown(example.source)),
-        "target": Counter(symbol for example in dev for text in example.references for symbol in target.unknown(text)),
+        name: Counter(
+            symbol
+            for example in dev
+            for symbol in tokenizer.unknown(encoder.source.cells(example.source)[names.index(name)])
+        )
+        for name, tokenizer in encoder.texts.items()
     }
+    unknown["target"] = Counter(
+        symbol for example in dev for text in example.references for symbol in target.unknown(text)
+    )
     return {
         side: {
             "count": len(symbols),

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Corpus", "Ragged", "RaggedWriter"]
+__all__ = ["Ragged", "RaggedWriter"]
 
 Ints = npt.NDArray[np.integer[Any]]
 
@@ -53,17 +53,6 @@ class Ragged:
     def lengths(self) -> npt.NDArray[np.int64]:
         """Ids in each row, without </s>."""
         return np.diff(self.offsets)
-
-
-@dataclass(frozen=True)
-class Corpus:
-    """Encoded pairs: row i of one side belongs to row i of the other."""
-
-    source: Ragged
-    target: Ragged
-
-    def __len__(self) -> int:
-        return len(self.source)
 
 
 class RaggedWriter:

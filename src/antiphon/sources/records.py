@@ -15,6 +15,7 @@ from antiphon.config.checks import data_problems
 from antiphon.config.schema import DataConfig
 from antiphon.errors import DataError
 from antiphon.sources.lines import Line
+from antiphon.sources.source import BETWEEN
 from antiphon.visible import visible
 
 __all__ = ["Record", "Row", "file_format", "is_plain_text", "read_records", "read_rows", "reads_lines", "typical_row"]
@@ -80,7 +81,7 @@ def reads_lines(path: Path, data: DataConfig) -> bool:
 
     There are none in a language model, and in a pretext task source and target are the same column.
     """
-    same = data.source is not None and data.source.column == data.target.column == 0
+    same = data.text is not None and data.text.column == data.target.column == 0
     return is_plain_text(path) and (data.source is None or same)
 
 
@@ -142,14 +143,14 @@ def _table_records(path: Path, rows: Iterator[Row], data: DataConfig) -> Iterato
     model = typical_row(head or [first])
     numbers = [_number(path, column, model.cells) for column in columns]
     for row in itertools.chain(head, rows):
-        yield _record(row, len(model.cells), numbers, with_source=data.source is not None)
+        yield _record(row, len(model.cells), numbers, sources=len(data.sources))
 
 
 def _json_records(path: Path, lines: Iterator[Line], data: DataConfig) -> Iterator[Record]:
     """JSONL: an object on each line; columns are keys, and a list of strings is several references."""
     columns = [Column(column.key, str(column.name)) for column in _columns(data)]
     names = [str(column.name) for column in columns]
-    source, targets = (names[0], names[1:]) if data.source else (None, names)
+    sources, targets = names[: len(data.sources)], names[len(data.sources) :]
     missing = set(names)
     seen: dict[str, None] = {}
     for line in lines:
@@ -160,16 +161,16 @@ def _json_records(path: Path, lines: Iterator[Line], data: DataConfig) -> Iterat
         missing -= value.keys()
         if len(seen) < KEYS:
             seen.update(dict.fromkeys(value))
-        yield _json_record(line.number, value, source, targets)
+        yield _json_record(line.number, value, sources, targets)
     if missing and seen:
         raise DataError([_no_such(path, "key", column, list(seen)) for column in columns if column.name in missing])
 
 
 def _columns(data: DataConfig) -> list[Column]:
-    """The source's column, if there is a source, then the columns of the references."""
+    """The columns of the sources, if there are any, then those of the references."""
     if problems := data_problems(data):
         raise DataError(problems)
-    sides = [("data.source.column", data.source.column)] if data.source else []
+    sides = [(f"{data.place(number)}.column", source.column) for number, source in enumerate(data.sources)]
     sides.append(("data.target.column", data.target.column))
     return [Column(key, name) for key, value in sides for name in (value if isinstance(value, list) else [value])]
 
@@ -246,14 +247,23 @@ def _quoted(text: str, most: int = 40) -> str:
     return f"'{visible(text[:most], keep=' ')}'"
 
 
-def _record(row: Row, width: int, numbers: list[int], *, with_source: bool) -> Record:
+def _record(row: Row, width: int, numbers: list[int], *, sources: int) -> Record:
     if row.fault:
         return Record(row.line, fault=row.fault)
     cells = row.cells
     if len(cells) != width:
         return Record(row.line, fault="too many columns" if len(cells) > width else "too few columns")
     texts = tuple(cells[number] for number in numbers)
-    return Record(row.line, texts[0], texts[1:]) if with_source else Record(row.line, targets=texts)
+    return _joined(row.line, texts[:sources], texts[sources:])
+
+
+def _joined(line: int, sources: tuple[str, ...], targets: tuple[str, ...]) -> Record:
+    """The cells of several sources with a tab between them, so none may have one inside."""
+    if len(sources) < 2:
+        return Record(line, "".join(sources), targets)
+    if any(BETWEEN in cell for cell in sources):
+        return Record(line, fault="a tab inside a source")
+    return Record(line, BETWEEN.join(sources), targets)
 
 
 def _json_object(text: str) -> dict[str, Any] | str:
@@ -267,21 +277,20 @@ def _json_object(text: str) -> dict[str, Any] | str:
     return value if isinstance(value, dict) else "not a JSON object"
 
 
-def _json_record(line: int, value: dict[str, Any], source: str | None, targets: list[str]) -> Record:
-    """`source` is None where there is none."""
-    for key in targets if source is None else [source, *targets]:
+def _json_record(line: int, value: dict[str, Any], sources: list[str], targets: list[str]) -> Record:
+    for key in [*sources, *targets]:
         if key not in value:
             return Record(line, fault=f"no key {_quoted(key)}")
-    read = "" if source is None else value[source]
+    read = tuple(value[key] for key in sources)
     references: list[Any] = []
     for key in targets:
         references.extend(value[key] if isinstance(value[key], list) else [value[key]])
-    for text in (read, *references):
+    for text in (*read, *references):
         if not isinstance(text, str):
             return Record(line, fault="a value is not a string")
         if not _is_unicode(text):
             return Record(line, fault="half of a surrogate pair")
-    return Record(line, read, tuple(references))
+    return _joined(line, read, tuple(references))
 
 
 def _is_unicode(text: str) -> bool:

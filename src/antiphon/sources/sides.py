@@ -7,7 +7,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-__all__ = ["Cut", "Side", "between", "cut", "round_up", "vocabulary"]
+from antiphon.config.schema import Metric
+
+__all__ = ["Cut", "Side", "between", "cut", "metrics_for", "round_up", "vocabulary"]
 
 Number = TypeVar("Number", int, float)
 Tokens = Literal["characters", "words", "bpe", "unigram"]
@@ -70,6 +72,15 @@ def cut(side: Side) -> Cut:
         return Cut("characters", reason, side.mean_letters, side.most_letters)
     reason = f"running text ({side.mean_words:.0f} words on average, {side.kinds:,} different)"
     return Cut("bpe", reason, side.mean_words * 1.5, max(side.most_words, side.most_letters // 3))
+
+
+def metrics_for(target: Cut) -> list[Metric]:
+    """What to measure; the first also chooses the best weights."""
+    if target.tokens == "characters":
+        return ["cer", "exact_match", "token_accuracy"]
+    if target.tokens == "words":
+        return ["exact_match"] if target.longest == 1 else ["per", "exact_match", "token_accuracy"]
+    return ["bleu", "chrf", "ter"]
 
 
 def vocabulary(tokens: str, total: int) -> int:

@@ -5,11 +5,11 @@ The first four ids are the specials; no text, not even one that spells "</s>", e
 
 from __future__ import annotations
 
-import hashlib
 import json
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +17,42 @@ import regex
 
 from antiphon.config.schema import TextConfig
 from antiphon.errors import DataError, ModelFolderError
+from antiphon.sources.reading import Random
+from antiphon.sources.source import Source
 from antiphon.sources.vocabulary import EOS, PAD, SOS, SPECIALS, UNK
 
-__all__ = ["SILENT", "CharacterTokenizer", "Tokenizer", "WordTokenizer", "load_tokenizer", "train_tokenizer"]
+__all__ = [
+    "SILENT",
+    "CharacterTokenizer",
+    "Tokenizer",
+    "WordTokenizer",
+    "build_tokenizer",
+    "damaged",
+    "load_tokenizer",
+    "read_json",
+    "train_tokenizer",
+]
 
 FORMAT = 1
 SILENT = (PAD, SOS, EOS)
 CLUSTER = regex.compile(r"\X")
 
 
-class Tokenizer(ABC):
+class Tokenizer(Source):
     """Cuts one side of the pairs into tokens. Ids count from 0; the specials are the first four."""
 
-    kind: str
     size: int
+
+    @property
+    def sizes(self) -> list[int]:
+        return [self.size]
+
+    @property
+    def parts(self) -> Sequence[Source]:
+        return [self]
+
+    def read(self, text: str, chance: Random | None = None) -> list[int]:  # noqa: ARG002 (noise.py has its own)
+        return self.encode(text)
 
     @abstractmethod
     def encode(self, text: str) -> list[int]:
@@ -59,15 +81,6 @@ class Tokenizer(ABC):
     def json(self) -> str:
         """The whole tokenizer as JSON."""
         return json.dumps({"format": FORMAT, "kind": self.kind, **self.content()}, ensure_ascii=False, indent=1)
-
-    @property
-    def fingerprint(self) -> str:
-        """SHA-256 of the JSON: equal tokenizers have equal fingerprints."""
-        return hashlib.sha256(self.json().encode()).hexdigest()
-
-    def save(self, path: Path) -> None:
-        """Write the JSON file."""
-        path.write_text(self.json() + "\n", encoding="utf-8", newline="\n")
 
 
 class SymbolTokenizer(Tokenizer):
@@ -181,21 +194,35 @@ def train_tokenizer(
 
 def load_tokenizer(path: Path) -> Tokenizer:
     """Read what `save` wrote."""
+    content = read_json(path)
+    if content.get("format") != FORMAT:
+        raise ModelFolderError(f"{path}: not a tokenizer of format {FORMAT}; use the version of Antiphon that wrote it")
+    with damaged(path):
+        return build_tokenizer(content)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a file of a model folder; an empty one if there is another value."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise ModelFolderError(f"{path}: no such file; copy the whole model folder") from error
     except (OSError, ValueError) as error:
         raise ModelFolderError(f"{path}: damaged ({error}); copy the model folder again") from error
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise ModelFolderError(f"{path}: not a tokenizer of format {FORMAT}; use the version of Antiphon that wrote it")
+    return content if isinstance(content, dict) else {}
+
+
+@contextmanager
+def damaged(path: Path) -> Iterator[None]:
+    """What is missing in a file, or of another type, becomes a sentence."""
     try:
-        return _build(content)
+        yield
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFolderError(f"{path}: damaged ({error}); copy the model folder again") from error
 
 
-def _build(content: dict[str, Any]) -> Tokenizer:
+def build_tokenizer(content: dict[str, Any]) -> Tokenizer:
+    """What a tokenizer says of itself, as a tokenizer."""
     kind = content["kind"]
     if "pieces" in content:
         from antiphon.sources.pieces import PieceTokenizer

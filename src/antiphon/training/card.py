@@ -22,6 +22,8 @@ __all__ = ["attends", "write_card"]
 _NOT_METRICS = {"update", "epoch", "train_loss", "learning_rate", "tokens_per_second", "padding", "seconds", "best"}
 KINDS = {"language-model": "language model", "concatenated": 'network over "source <sep> target"'}
 _UNSET = {"from": "scratch", "size": "the decoder's"}  # what null means
+_SIDE = re.compile(r"(data\.(?:source(?:\[\d+\])?|target))\.(?:kind|tokens)$")
+_PART = re.compile(r"model\.((?:front|encoder|context|decoder)(?:\[\d+\])?)\.")
 _VERSIONS = ("antiphon", "python", "torch", "platform", "cpu", "threads")
 
 
@@ -80,7 +82,12 @@ def _what(record: Record, config: dict[str, object]) -> str:
 
 
 def _does(config: dict[str, object]) -> str:
-    return "says how a text goes on" if _is_text(config) else "turns one sequence into another"
+    kinds = _kinds(config)
+    if _is_text(config):
+        return "says how a text goes on"
+    if set(kinds) <= {"text"}:
+        return "turns one sequence into another" if len(kinds) < 2 else f"makes one text of {len(kinds)}"
+    return f"makes text of {' and '.join(_name(kind) for kind in kinds)}"
 
 
 def _is_text(config: dict[str, object]) -> bool:
@@ -95,8 +102,8 @@ def attends(run: Path) -> bool:
 
 def _attends(config: dict[str, object]) -> bool:
     """A Transformer has attention on either side; of the recurrent decoders all but the plain one."""
-    reader, writer = config.get("model.encoder.kind"), config.get("model.decoder.kind", "bahdanau")
-    return reader == "transformer" or writer != "plain"
+    readers = [value for name, value in config.items() if re.fullmatch(r"model\.encoder(\[\d+\])?\.kind", name)]
+    return "transformer" in readers or config.get("model.decoder.kind", "bahdanau") != "plain"
 
 
 def _data(record: Record, config: dict[str, object]) -> list[str]:
@@ -105,16 +112,26 @@ def _data(record: Record, config: dict[str, object]) -> list[str]:
         what = "sources" if not _is_text(config) else "texts" if config.get("data.window") is None else "lines"
         part = part_of(what, f"{number(_percent(config.get('data.hold_out')))} %")
         lines.append(f"- dev: {part}, held out of train")
-    for side in ("source", "target"):
-        if f"data.{side}.tokens" in config:
-            name = "text" if _is_text(config) else side
-            lines.append(f"- {name}: {_code(config[f'data.{side}.tokens'])} as tokens")
+    lines += _sides(config)
     if isinstance(config.get("data.window"), int):
         lines.append(f"- one stream, in windows of {number(int(str(config['data.window'])))} tokens")
     dropped = record.data.get("dropped")
     total = dropped.get("total") if isinstance(dropped, dict) else None
     if isinstance(total, int) and total:
         lines.append(f"- left out: {amount(total, 'lines')}; `data.json` lists them by reason")
+    return lines
+
+
+def _sides(config: dict[str, object]) -> list[str]:
+    """What goes in and what comes out."""
+    lines = []
+    for side in dict.fromkeys(found[1] for key in config if (found := _SIDE.match(key))):
+        name = "text" if _is_text(config) else side.removeprefix("data.")
+        if f"{side}.tokens" in config:
+            lines.append(f"- {name}: {_code(config[f'{side}.tokens'])} as tokens")
+        else:
+            kind, column = (_code(config.get(f"{side}.{key}", "unknown")) for key in ("kind", "column"))
+            lines.append(f"- {name}: files of kind {kind}, whose paths stand in column {column}")
     return lines
 
 
@@ -128,7 +145,8 @@ def _percent(share: object) -> float:
 
 def _model(record: Record, config: dict[str, object]) -> list[str]:
     lines = []
-    for part in ("encoder", "context", "decoder"):
+    parts = dict.fromkeys(found[1] for name in config if (found := _PART.match(name)))
+    for part in parts:
         start = f"model.{part}."
         keys = {name.removeprefix(start): value for name, value in config.items() if name.startswith(start)}
         if keys:
@@ -167,9 +185,9 @@ def _use(record: Record, config: dict[str, object]) -> list[str]:
     name = visible(record.name, keep=" ")  # a line end in a folder's name would end the block of code
     folder = shlex.quote(name)
     commands = [
-        f"antiphon generate {folder} input.txt     # a line in, a line out",
+        f"antiphon generate {folder} input.txt     # {_asked(config)}, a line out",
         f"antiphon evaluate {folder} pairs.tsv     # metrics with 95 % intervals",
-        f"antiphon explain {folder} 'a text' --out attention.png"
+        f"antiphon explain {folder} {_given(config)} --out attention.png"
         if _attends(config)
         else f"antiphon map {folder} input.txt --out map.html    # sentences as points",
     ]
@@ -187,9 +205,31 @@ def _use(record: Record, config: dict[str, object]) -> list[str]:
         "```python",
         "import antiphon",
         "",
-        f'print(antiphon.load({name!r}).generate("a text").text)',
+        f"print(antiphon.load({name!r}).generate({_given(config, python=True)}).text)",
         "```",
     ]
+
+
+def _kinds(config: dict[str, object]) -> list[str]:
+    """Of the sources; nothing if the configuration does not say."""
+    return [str(value) for key, value in config.items() if re.fullmatch(r"data\.source(\[\d+\])?\.kind", key)]
+
+
+def _asked(config: dict[str, object]) -> str:
+    """What stands on a line of input."""
+    kinds = _kinds(config)
+    if len(kinds) > 1:
+        return " TAB ".join("a text" if kind == "text" else "a path" for kind in kinds)
+    return "a line in" if set(kinds) <= {"text"} else "a path in"
+
+
+def _given(config: dict[str, object], *, python: bool = False) -> str:
+    """An example of what is asked, as a shell or Python writes it."""
+    words = ["a text" if kind == "text" else "path/to/file" for kind in _kinds(config) or ["text"]]
+    text = "\\t".join(words)
+    if python:
+        return f'"{text}"'
+    return f"'{text}'" if len(words) == 1 else f"$'{text}'"
 
 
 def _limits(record: Record, config: dict[str, object]) -> list[str]:
@@ -201,7 +241,8 @@ def _limits(record: Record, config: dict[str, object]) -> list[str]:
     ]
     longest = config.get("data.source.max_length")
     if isinstance(longest, int):
-        lines.append(f"- It was trained on sources of at most {number(longest)} tokens; longer ones are a guess.")
+        unit = "tokens" if "data.source.tokens" in config else "positions"
+        lines.append(f"- It was trained on sources of at most {number(longest)} {unit}; longer ones are a guess.")
     warnings = record.data.get("warnings")
     if isinstance(warnings, list):
         lines += [f"- Said of the data: {_code(warning)}" for warning in warnings]

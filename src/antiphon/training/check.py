@@ -8,15 +8,17 @@ from typing import Any
 
 import torch
 
-from antiphon.build import build_model
 from antiphon.config.checks import check_config
 from antiphon.config.schema import Config, DataConfig
 from antiphon.errors import DataError, UserError
+from antiphon.folder import fresh_model
 from antiphon.sources.amounts import amount, by_reason
 from antiphon.sources.corpus import Prepared, prepare
 from antiphon.sources.given import given_tokenizers
 from antiphon.sources.pairs import Dropped, file_paths, read_pairs
 from antiphon.sources.records import reads_lines
+from antiphon.sources.rows import SeveralRows
+from antiphon.sources.tokens import Tokenizer
 from antiphon.training.feeding import batches_of
 from antiphon.training.loss import cross_entropy
 from antiphon.training.parts import fill_parts, missing_parts
@@ -67,8 +69,8 @@ def _unreadable(data: DataConfig) -> list[str]:
             continue
         try:
             dropped = Dropped()
-            if not any(True for _ in read_pairs(files, data, dropped)):
-                raise nothing_usable(files, data, dropped)
+            if not any(True for _ in read_pairs(files, data, dropped)) and not dropped.unreadable:
+                raise nothing_usable(files, data, dropped)  # what cannot be read is listed with all others of its kind
         except UserError as error:
             problems += error.problems
     return problems
@@ -85,7 +87,7 @@ def _unusable_tokenizers(data: DataConfig) -> list[str]:
 
 def _of_data(data: DataConfig, prepared: Prepared) -> list[str]:
     """How much there is of it, and how long it is."""
-    source, target = prepared.source_tokenizer.size, prepared.target_tokenizer.size
+    target = prepared.target_tokenizer.size
     longest = [int(side.lengths.max()) for side in (prepared.train.source, prepared.train.target)]
     if data.window is not None:
         tokens = len(prepared.train.target.ids)
@@ -100,20 +102,38 @@ def _of_data(data: DataConfig, prepared: Prepared) -> list[str]:
             f"vocabulary: {target:,} tokens",
             f"longest: {longest[1]} tokens",
         ]
+    count = f"train: {amount(len(prepared.train), 'pairs')}; dev: {amount(len(prepared.dev), 'sources')}"
+    if not isinstance(prepared.source, Tokenizer):
+        return [count, *_of_sources(prepared), f"target: {target:,} different tokens, the longest has {longest[1]}"]
     return [
-        f"train: {amount(len(prepared.train), 'pairs')}; dev: {amount(len(prepared.dev), 'sources')}",
-        f"vocabulary: {source:,} source tokens, {target:,} target tokens",
+        count,
+        f"vocabulary: {prepared.source.size:,} source tokens, {target:,} target tokens",
         f"longest: {longest[0]} source tokens, {longest[1]} target tokens",
     ]
 
 
+def _of_sources(prepared: Prepared) -> list[str]:
+    """What each source is, and how long it gets."""
+    rows = prepared.train.source
+    parts = rows.parts if isinstance(rows, SeveralRows) else (rows,)
+    found = []
+    for number, (source, part) in enumerate(zip(prepared.source.parts, parts, strict=True), start=1):
+        name = f"source {number}" if len(parts) > 1 else "source"
+        longest, size = int(part.lengths.max()), source.sizes[0]
+        if isinstance(source, Tokenizer):
+            found.append(f"{name}: text, {size:,} different tokens, the longest has {longest}")
+        else:
+            found.append(f"{name}: {source.kind}, vectors of {size:,} values, the longest has {longest}")
+    return found
+
+
 def _facts(config: Config, prepared: Prepared) -> list[str]:
-    source, target = prepared.source_tokenizer, prepared.target_tokenizer
+    source, target = prepared.source, prepared.target_tokenizer
     batches = batches_of(config, prepared)
     planned = batches.plan(epoch=0)
     with torch.random.fork_rng(devices=[]):  # the same words each time, and nobody else's random numbers are touched
         torch.manual_seed(config.training.seed)
-        model = build_model(config.model, source_tokens=source.size, target_tokens=target.size)
+        model = fresh_model(config, source, target)
         parts: list[str] = []
         fill_parts(model, config, source, target, parts.append)
         batch = batches.collate(min(planned, key=len), epoch=0)

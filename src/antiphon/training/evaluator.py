@@ -79,7 +79,7 @@ class Evaluator:
             answers = self.generator.generate([example.source for example in shown], beam=1, weights=False)
             outputs = [answer.text for answer in answers]
         return [
-            Sample(as_read(self.generator.source_tokenizer, example.source), output, example.references)
+            Sample(as_read(self.generator.source, example.source), output, example.references)
             for example, output in zip(shown, outputs[:SAMPLES], strict=True)
         ]
 

@@ -6,10 +6,13 @@ from torch import Tensor
 
 from antiphon.config.schema import Config, DataConfig
 from antiphon.decoders.plain import PlainState
+from antiphon.sources.ahead import AheadBatches
 from antiphon.sources.corpus import Prepared
 from antiphon.sources.feed import Batches, PairBatches, StreamBatches
 from antiphon.sources.noise import noise_of
+from antiphon.sources.readers import is_file
 from antiphon.sources.streams import line_end
+from antiphon.sources.tokens import Tokenizer
 
 __all__ = ["batches_of", "carried_state", "introduction"]
 
@@ -18,8 +21,9 @@ def batches_of(config: Config, prepared: Prepared) -> Batches:
     """Pairs or lines, or windows of a stream; a recurrent network carries its state from window to window."""
     training, window = config.training, config.data.window
     if window is None:
-        noise = noise_of(training.noise, prepared.source_tokenizer, seed=training.seed)
-        return PairBatches(prepared.train, budget=training.batch_tokens, seed=training.seed, noise=noise)
+        noise = noise_of(training.noise, prepared.source, seed=training.seed)
+        pairs = PairBatches(prepared.train, budget=training.batch_tokens, seed=training.seed, noise=noise)
+        return AheadBatches(pairs) if any(map(is_file, config.data.sources)) else pairs
     return StreamBatches.of(
         prepared.train.target.ids,
         window=window,
@@ -37,7 +41,10 @@ def introduction(data: DataConfig, prepared: Prepared) -> str:
         return f"a stream of {len(train.target.ids):,} training tokens, {dev:,} dev lines, {size:,} different tokens"
     if data.source is None:
         return f"{len(train):,} training texts, {dev:,} dev texts, {size:,} different tokens"
-    sizes = f"{prepared.source_tokenizer.size:,} → {size:,} tokens"
+    if not isinstance(prepared.source, Tokenizer):
+        kinds = " + ".join(source.kind for source in data.sources)
+        return f"{len(train):,} training pairs, {dev:,} dev sources, {kinds} → {size:,} tokens"
+    sizes = f"{prepared.source.size:,} → {size:,} tokens"
     return f"{len(train):,} training pairs, {dev:,} dev sources, {sizes}"
 
 

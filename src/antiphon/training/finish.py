@@ -14,7 +14,9 @@ from antiphon.files import disk_errors
 from antiphon.folder import LoadedModel, is_whole, load_weights, save_weights
 from antiphon.pictures.attention import draw_attention
 from antiphon.pictures.curves import draw_results
+from antiphon.pictures.sources import draw_sources
 from antiphon.pictures.views import draw_view, view_of
+from antiphon.sources.readers import one_text
 from antiphon.training.card import write_card
 from antiphon.training.checkpoints import Checkpoint, Checkpoints, average
 from antiphon.training.evaluator import Evaluator
@@ -132,11 +134,13 @@ def _draw_attention(evaluator: Evaluator) -> None:
     spoken = evaluator.generator
     spoken.model.eval()
     # One without a check: pictures take a moment, and a signal has been heard already.
-    generator = Generator(LoadedModel(spoken.config, spoken.model, spoken.source_tokenizer, spoken.target_tokenizer))
+    generator = Generator(LoadedModel(spoken.config, spoken.model, spoken.source, spoken.target_tokenizer))
     sources = [example.source for example in evaluator.decoded[:PICTURES]]
     for number, answer in enumerate(generator.generate(sources, beam=1, looks=True), start=1):
-        if answer.weights is not None:
-            path = folder / f"{number}.png"
+        path = folder / f"{number}.png"
+        if answer.weights is not None and not one_text(evaluator.config.data):
+            draw_sources(answer, evaluator.config, path)
+        elif answer.weights is not None:
             draw_attention(answer.weights, answer.source_tokens, answer.tokens, path, title=answer.text)
         if number <= WITH_HEADS and answer.looks is not None and answer.looks.kinds:
             view = view_of(generator, answer)

@@ -38,8 +38,8 @@ BESIDE = {
 
 
 def section_of(name: Name, model: ModelConfig) -> EncoderConfig | DecoderConfig:
-    """A model without an encoder reads with its decoder."""
-    return model.encoder if name == "encoder" and isinstance(model, EncoderDecoderConfig) else model.decoder
+    """A model without an encoder reads with its decoder; of several encoders none can be of another run."""
+    return model.encoders[0] if name == "encoder" and isinstance(model, EncoderDecoderConfig) else model.decoder
 
 
 def misfits(name: Name, here: ModelConfig, there: ModelConfig, run: str) -> list[str]:

@@ -12,12 +12,12 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from antiphon.build import build_model
 from antiphon.config.models import ConcatenatedConfig, EncoderDecoderConfig, LanguageModelConfig, ModelConfig
 from antiphon.config.schema import Config
 from antiphon.errors import ConfigError, ModelFolderError, UserError
-from antiphon.folder import LoadedModel, load_model
+from antiphon.folder import LoadedModel, fresh_model, load_model, text_source
 from antiphon.model import EncoderDecoder, SequenceModel
+from antiphon.sources.source import Source
 from antiphon.sources.tokens import Tokenizer
 from antiphon.training.fitting import Name, counterpart, misfits, other_tokens, section_of, shape_problems
 
@@ -32,7 +32,7 @@ class Here:
 
     model: SequenceModel
     config: ModelConfig
-    source: Tokenizer
+    source: Source
     target: Tokenizer
 
     def tensors_of(self, name: Name) -> dict[str, Tensor]:
@@ -60,7 +60,7 @@ class Taken:
 
 
 def fill_parts(
-    model: SequenceModel, config: Config, source: Tokenizer, target: Tokenizer, say: Callable[[str], None]
+    model: SequenceModel, config: Config, source: Source, target: Tokenizer, say: Callable[[str], None]
 ) -> None:
     """Weights of other runs for the parts that ask for them; ConfigError with all that does not fit."""
     here = Here(model, config.model, source, target)
@@ -82,11 +82,11 @@ def fill_parts(
         say(sentence)
 
 
-def try_parts(config: Config, source: Tokenizer, target: Tokenizer) -> None:
+def try_parts(config: Config, source: Source, target: Tokenizer) -> None:
     """ConfigError if the parts of other runs do not fit; nothing else happens."""
     if _asked(config.model):
         with torch.random.fork_rng(devices=[]):
-            model = build_model(config.model, source_tokens=source.size, target_tokens=target.size)
+            model = fresh_model(config, source, target)
         fill_parts(model, config, source, target, lambda _: None)
 
 
@@ -113,7 +113,7 @@ def refuse_own_parts(config: Config, folder: Path) -> None:
 def freeze_parts(model: SequenceModel, config: ModelConfig) -> list[nn.Module]:
     """Takes the gradient from the weights of frozen parts; returns these parts: in training they run as in use."""
     frozen: list[nn.Module] = []
-    if isinstance(config, EncoderDecoderConfig) and isinstance(model, EncoderDecoder) and config.encoder.freeze:
+    if isinstance(config, EncoderDecoderConfig) and isinstance(model, EncoderDecoder) and config.encoders[0].freeze:
         frozen += [model.source, model.encoder]
     if config.decoder.freeze:
         frozen.append(model.decoder)
@@ -166,21 +166,23 @@ def _load(name: Name, run: str) -> LoadedModel:
 def _other_tokens(name: Name, run: str, here: Here, there: LoadedModel) -> list[str]:
     key = f"model.{name}.from"
     if name == "encoder":
-        return other_tokens("source", key, here=here.source, there=_source_tokens(there), run=run)
+        if not isinstance(other := _source_of(there), Tokenizer):
+            return [f"{key}: {run} reads no single text, so its encoder means something else; give another run"]
+        return other_tokens("source", key, here=text_source(here.source), there=other, run=run)
     return other_tokens("target", key, here=here.target, there=there.target_tokenizer, run=run)
 
 
-def _source_tokens(there: LoadedModel) -> Tokenizer:
+def _source_of(there: LoadedModel) -> Source:
     """What the other network reads: a language model its own text."""
     alone = isinstance(there.config.model, LanguageModelConfig)
-    return there.target_tokenizer if alone else there.source_tokenizer
+    return there.target_tokenizer if alone else there.source
 
 
 def _is_meant(tensor: str, name: Name, here: Here, there: LoadedModel) -> bool:
     """A single network reads the source with the table of another run only if the tokens are the same."""
     if name == "encoder" or not tensor.startswith("source."):
         return True
-    alike = here.source.fingerprint == _source_tokens(there).fingerprint
+    alike = here.source.fingerprint == _source_of(there).fingerprint
     return alike and not isinstance(there.config.model, EncoderDecoderConfig)
 
 

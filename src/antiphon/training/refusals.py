@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from antiphon.config.schema import Config
+from antiphon.config.schema import Config, DataConfig
 from antiphon.config.write import config_diff
 from antiphon.errors import ModelFolderError, RunError
 from antiphon.folder import SOURCE_TOKENIZER, TARGET_TOKENIZER, read_folder_config
 from antiphon.sources.corpus import Prepared
+from antiphon.sources.readers import load_source
+from antiphon.sources.source import Source
 from antiphon.sources.tokens import load_tokenizer
 from antiphon.training.run_folder import FILES, RunFolder
 
@@ -48,20 +50,23 @@ def refuse_other_config(folder: RunFolder, config: Config) -> None:
         raise RunError([there, *(f"  {line}" for line in differences), REMEDY])
 
 
-def refuse_other_data(folder: RunFolder, prepared: Prepared) -> None:
+def refuse_other_data(folder: RunFolder, data: DataConfig, prepared: Prepared) -> None:
     """A run that stands in the middle cannot go on with other data or other tokens."""
     changed = folder.changed_data(prepared.facts)
     if changed:
         facts = [f"{path}: has changed since the run in {folder.path} began with it" for path in changed]
         raise RunError([*facts, f"put the old data back, {REMEDY}"])
-    sides = ((SOURCE_TOKENIZER, prepared.source_tokenizer), (TARGET_TOKENIZER, prepared.target_tokenizer))
+    sides: tuple[tuple[str, Source], ...] = (
+        (SOURCE_TOKENIZER, prepared.source),
+        (TARGET_TOKENIZER, prepared.target_tokenizer),
+    )
     for name, tokenizer in sides:
         path = folder.path / name
         try:
-            before = load_tokenizer(path).fingerprint
+            before = load_source(path, data) if name == SOURCE_TOKENIZER else load_tokenizer(path)
         except ModelFolderError:
             continue  # lost or damaged: nothing to compare with, and it will be written again
-        if before != tokenizer.fingerprint:
+        if before.fingerprint != tokenizer.fingerprint:
             raise RunError(
                 f"{path}: the data now gives other tokens than the run began with, so its weights would mean others; "
                 f"go on with the versions named in environment.json, {REMEDY}"

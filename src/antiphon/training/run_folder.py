@@ -114,11 +114,10 @@ class RunFolder:
     def changed_data(self, data: dict[str, Any]) -> list[str]:
         """The data files that are no longer what they were when the run began."""
         try:
-            files = json.loads(self.data.read_bytes())["files"]
-            before = {(file["part"], file["path"]): file["sha256"] for file in files}
+            before = _contents(json.loads(self.data.read_bytes()))
         except (OSError, ValueError, KeyError, TypeError):
             return []  # a kill before it was written, or damage; nothing to compare with
-        now = {(file["part"], file["path"]): file["sha256"] for file in data["files"]}
+        now = _contents(data)
         return sorted({path for part, path in now if before.get((part, path)) != now[part, path]})
 
     def rewind(self, *, update: int, history: list[dict[str, float]], best: int | None) -> None:
@@ -143,6 +142,13 @@ class RunFolder:
 
     def write_summary(self, summary: dict[str, Any]) -> None:
         write_text(self.summary, to_json(summary))
+
+
+def _contents(data: dict[str, Any]) -> dict[tuple[str, str], str]:
+    """(train or dev, path) -> SHA-256 of the file; what the tables name counts as one file of each."""
+    read = data.get("read", {})
+    named = {(part, f"the files of {part}"): read[part] for part in ("train", "dev") if part in read}
+    return {(file["part"], file["path"]): file["sha256"] for file in data["files"]} | named
 
 
 def _mapping(path: Path) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from antiphon.config.models import EncoderDecoderConfig
 from antiphon.config.schema import DataConfig
 from antiphon.errors import UserError
 from antiphon.folder import SOURCE_TOKENIZER, TARGET_TOKENIZER, is_whole, load_model, read_folder_config
@@ -38,9 +39,14 @@ def make_shortlist(
     folder = Path(run)
     if not is_whole(folder):
         load_model(folder)  # which says what is missing; a shortlist that cannot be read is no hindrance here
-    data = read_folder_config(folder).data
+    config = read_folder_config(folder)
+    data = config.data
+    if isinstance(config.model, EncoderDecoderConfig) and config.model.copying:
+        raise UserError(f"{folder}: this run copies, and words of the source may be on no list; it can have no shortlist")
     if data.source is None:
         raise UserError(f"{folder}: a language model has no source that could tell what it will say")
+    if data.text is None:
+        raise UserError(f"{folder}: a shortlist is learnt from one text to another, and this run reads no single text")
     source, target = (load_tokenizer(folder / name) for name in (SOURCE_TOKENIZER, TARGET_TOKENIZER))
     pairs = _counted(data, source, target, say)
     found = learn_shortlist(pairs, (source.size, target.size), per_token=per_token, always=always, say=say)

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import torch
 
-from antiphon.build import build_model
 from antiphon.config.checks import check_config
 from antiphon.config.schema import Config
 from antiphon.decoding.generator import Generator
 from antiphon.errors import ConfigError, DivergedError, Interrupted
-from antiphon.folder import LoadedModel, is_whole, load_weights, save_model, save_weights
+from antiphon.folder import LoadedModel, fresh_model, is_whole, load_weights, save_model, save_weights
 from antiphon.sources.corpus import Prepared, prepare
 from antiphon.sources.noise import noisy
 from antiphon.training.checkpoints import Checkpoint, Checkpoints, made_with
@@ -58,7 +57,7 @@ def train_run(config: Config, out: Path, *, display: Display, fresh: bool = Fals
             refuse_other_config(folder, config)
         prepared = prepare(config.data, display.say)
         if fresh:  # only now: the old run is not given up for data or parts that cannot be used
-            try_parts(config, prepared.source_tokenizer, prepared.target_tokenizer)
+            try_parts(config, prepared.source, prepared.target_tokenizer)
             folder.start_over(keep_config=says_the_same(folder, config))
         for warning in prepared.facts["warnings"]:
             display.say(f"warning: {warning}")
@@ -99,12 +98,12 @@ def _go(run: Run) -> None:
 
 def _set_up(config: Config, folder: RunFolder, prepared: Prepared, display: Display, check: Callable[[], None]) -> Run:
     torch.manual_seed(config.training.seed)
-    source, target = prepared.source_tokenizer, prepared.target_tokenizer
+    source, target = prepared.source, prepared.target_tokenizer
     checkpoints = Checkpoints(folder.checkpoints)
     newest = checkpoints.recover(display.say)
     if newest:
-        refuse_other_data(folder, prepared)
-    model = build_model(config.model, source_tokens=source.size, target_tokens=target.size)
+        refuse_other_data(folder, config.data, prepared)
+    model = fresh_model(config, source, target)
     if not newest:
         fill_parts(model, config, source, target, display.say)
     frozen = freeze_parts(model, config.model)
@@ -153,7 +152,7 @@ def _begin(run: Run, prepared: Prepared) -> None:
     if run.progress.update == 0 or not is_whole(run.folder.path):
         kept = next((one for one in run.checkpoints.all() if one.update == update and not one.damage()), None)
         weights = kept.weights() if kept else model.state_dict()
-        save_model(run.folder.path, run.config, weights, prepared.source_tokenizer, prepared.target_tokenizer)
+        save_model(run.folder.path, run.config, weights, prepared.source, prepared.target_tokenizer)
     run.folder.rewind(update=run.progress.update, history=history, best=update)
     loop = run.loop
     run.display.say(

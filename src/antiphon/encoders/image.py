@@ -1,0 +1,135 @@
+"""Fronts for pictures and videos: from pixels to the vectors that an encoder reads."""
+# B rows, S columns of pixels, H height, W width, C colours, n x m cells, T frames, E size
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+from antiphon.config.image import CellsConfig, FrameCellsConfig, FramesConfig, ImageConfig, PatchesConfig, PictureConfig
+from antiphon.encoders.grid import GridPositions, cell_names, row_by_row
+from antiphon.encoders.linear import unit_linear
+from antiphon.encoders.residual import ResidualCells
+from antiphon.sequence import Sequence
+
+__all__ = ["CellsFront", "FrameCellsFront", "PatchesFront"]
+
+Whole = TypeVar("Whole", int, Tensor)
+
+
+class CellsFront(nn.Module):
+    """h_ij = W c_ij + b + p_ij, row by row; c_ij are the cells of a residual network of convolutions
+
+    With `columns` the cells of a column make one vector: h_j = W [c_1j; ..; c_nj] + b + p_1j.
+    """
+
+    def __init__(self, *, config: CellsConfig, reader: ImageConfig, size: int) -> None:
+        super().__init__()
+        self.size = size
+        self.height = reader.height
+        self.columns = config.columns
+        self.network = ResidualCells(inputs=_colours(reader), channels=config.channels, blocks=config.blocks)
+        stacked = _up(reader.height, self.network.shrinks) if config.columns else 1
+        self.W = unit_linear(stacked * self.network.size, size)
+        self.positions = GridPositions(size=size)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, source: Sequence) -> Sequence:
+        """Values [B, S, H C] become [B, n m, E]."""
+        pixels, widths = _pixels(source, self.height), _widths(source)
+        cells = self.network(pixels, widths).permute(0, 2, 3, 1)  # [B, n, m, C']
+        if self.columns:
+            cells = cells.transpose(1, 2).flatten(2).unsqueeze(1)  # [B, 1, m, n C']
+        cells = self.dropout(self.positions(self.W(cells)))
+        return row_by_row(cells, None if widths is None else _up(widths, self.network.shrinks))
+
+    def names(self, length: int) -> list[str]:
+        return cell_names(*self.grid(length))
+
+    def grid(self, length: int) -> tuple[int, int]:
+        """n rows and m columns of vectors, for a picture of so many columns of pixels."""
+        shrinks = self.network.shrinks
+        return 1 if self.columns else _up(self.height, shrinks), _up(length, shrinks)
+
+
+class PatchesFront(nn.Module):
+    """h_ij = W x_ij + b + p_ij, x_ij the pixels of a square (Dosovitskiy et al. 2021)
+
+    Where squares reach beyond the picture, they are filled up with 0.
+    """
+
+    def __init__(self, *, config: PatchesConfig, reader: ImageConfig, size: int) -> None:
+        super().__init__()
+        self.size = size
+        self.height = reader.height
+        self.patch = config.patch
+        self.W = unit_linear(_colours(reader) * config.patch**2, size)
+        self.positions = GridPositions(size=size)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, source: Sequence) -> Sequence:
+        """Values [B, S, H C] become [B, n m, E]."""
+        pixels, widths, patch = _pixels(source, self.height), _widths(source), self.patch
+        _, _, H, W = pixels.shape
+        filled = functional.pad(pixels, (0, -W % patch, 0, -H % patch))
+        squares = filled.unfold(2, patch, patch).unfold(3, patch, patch)  # [B, C, n, m, patch, patch]
+        cells = self.dropout(self.positions(self.W(squares.permute(0, 2, 3, 1, 4, 5).flatten(3))))
+        return row_by_row(cells, None if widths is None else _up(widths, patch))
+
+    def names(self, length: int) -> list[str]:
+        return cell_names(*self.grid(length))
+
+    def grid(self, length: int) -> tuple[int, int]:
+        """n rows and m columns of squares, for a picture of so many columns of pixels."""
+        return _up(self.height, self.patch), _up(length, self.patch)
+
+
+class FrameCellsFront(nn.Module):
+    """h_t = W mean_ij c_ij + b, c_ij the cells of frame t"""
+
+    def __init__(self, *, config: FrameCellsConfig, reader: FramesConfig, size: int) -> None:
+        super().__init__()
+        self.size = size
+        self.frame = (reader.height, reader.width, _colours(reader))
+        self.network = ResidualCells(inputs=_colours(reader), channels=config.channels, blocks=config.blocks)
+        self.W = unit_linear(self.network.size, size)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, source: Sequence) -> Sequence:
+        """Values [B, T, H W C] become [B, T, E]; the network sees the real frames only."""
+        real = source.values[source.mask].reshape(-1, *self.frame)  # [all frames, H, W, C]
+        means = self.network(real.permute(0, 3, 1, 2), None).mean((2, 3))
+        vectors = self.W(means)
+        values = vectors.new_zeros(*source.mask.shape, self.size)
+        values[source.mask] = vectors
+        return Sequence(self.dropout(values), source.mask)
+
+    def names(self, length: int) -> list[str]:
+        """The numbers of the frames."""
+        return cell_names(1, length)
+
+    def grid(self, length: int) -> None:  # noqa: ARG002 (pictures have one)
+        """A frame is one vector."""
+        return
+
+
+def _pixels(source: Sequence, height: int) -> Tensor:
+    """[B, S, H C] as pictures [B, C, H, S], 0 behind each."""
+    values = source.values.masked_fill(~source.mask.unsqueeze(2), 0.0)
+    return values.reshape(*values.shape[:2], height, -1).permute(0, 3, 2, 1)
+
+
+def _widths(source: Sequence) -> Tensor | None:
+    """Real columns of pixels of each picture [B]; None: all are real."""
+    return None if bool(source.mask.all()) else source.lengths
+
+
+def _colours(reader: PictureConfig) -> int:
+    return 3 if reader.colour else 1
+
+
+def _up(number: Whole, by: int) -> Whole:
+    """⌈number / by⌉"""
+    return -(-number // by)

@@ -1,0 +1,97 @@
+"""Every file of the data is read once before training, so that all that cannot be used are known at once."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from antiphon.config.schema import DataConfig
+from antiphon.sources.ahead import reading_threads
+from antiphon.sources.pairs import Pair
+from antiphon.sources.readers import is_file
+from antiphon.sources.reading import UnreadableError
+from antiphon.sources.rows import Cell
+from antiphon.sources.source import BETWEEN, FileSource
+
+__all__ = ["Looked", "file_stamps", "stamp_of"]
+
+SAY_EVERY = 1000  # files between two signs of life
+
+
+@dataclass
+class Looked:
+    """The files of one source: how long each is, or why it cannot be used. Each is read once, whoever names it."""
+
+    source: FileSource
+    say: Callable[[str], None]
+    lengths: dict[str, int] = field(default_factory=dict)
+    faults: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._digest = hashlib.sha256()
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all that was read so far, in order."""
+        return self._digest.hexdigest()
+
+    def at(self, cells: Iterable[str]) -> None:
+        """Read what has not been read yet."""
+        new = [cell for cell in dict.fromkeys(cells) if cell not in self.lengths and cell not in self.faults]
+        with ThreadPoolExecutor(reading_threads()) as pool:
+            for cell, found in zip(new, pool.map(self._read, new), strict=True):
+                self._keep(cell, found)
+
+    def cell(self, text: str) -> Cell | None:
+        """A path with its length; None if the file cannot be used."""
+        return Cell(text, self.lengths[text]) if text in self.lengths else None
+
+    def _read(self, cell: str) -> tuple[int, bytes] | UnreadableError:
+        try:
+            found = self.source.read(cell)
+        except UnreadableError as error:
+            return error
+        return len(found), hashlib.sha256(found.tobytes()).digest()
+
+    def _keep(self, cell: str, found: tuple[int, bytes] | UnreadableError) -> None:
+        if isinstance(found, UnreadableError):
+            self.faults[cell] = str(found)
+        else:
+            self.lengths[cell] = found[0]
+            self._digest.update(found[1])
+        count = len(self.lengths) + len(self.faults)
+        if count % SAY_EVERY == 0:
+            self.say(f"read {count:,} files ({self.source.kind})")
+
+
+def file_stamps(data: DataConfig, pairs: Iterable[Pair]) -> Iterator[str]:
+    """A line for each file that pairs name: its path, size and time. It tells whether prepared data is still true."""
+    numbers = [number for number, source in enumerate(data.sources) if is_file(source)]
+    seen: set[str] = set()
+    for pair in pairs:
+        cells = pair.source.split(BETWEEN) if len(data.sources) > 1 else [pair.source]
+        for number in numbers:
+            if cells[number] not in seen:
+                seen.add(cells[number])
+                yield stamp_of(Path(cells[number]))
+
+
+def stamp_of(path: Path) -> str:
+    """Of a folder, what lies in it."""
+    try:
+        if path.is_dir():
+            return "\n".join([str(path), *(stamp_of(Path(entry.path)) for entry in sorted_entries(path))])
+        found = path.stat()
+    except (OSError, ValueError):
+        return f"{path} missing"
+    return f"{path} {found.st_size} {found.st_mtime_ns}"
+
+
+def sorted_entries(folder: Path) -> list[os.DirEntry[str]]:
+    """The files in it, by name."""
+    with os.scandir(folder) as entries:
+        return sorted((entry for entry in entries if entry.is_file()), key=lambda entry: entry.name)

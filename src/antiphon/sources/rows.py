@@ -1,0 +1,139 @@
+"""The rows of a corpus: ids that lie on disk, or cells that name files, which are read when they are asked for."""
+# N rows, B rows of a batch, S source steps
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from antiphon.sources.ragged import Ragged
+from antiphon.sources.reading import Array, Random, UnreadableError
+from antiphon.sources.source import FileSource
+
+__all__ = ["Cell", "CellsWriter", "Chance", "Corpus", "FileRows", "RowWriter", "Rows", "SeveralRows", "read_lengths"]
+
+Ints = npt.NDArray[np.integer[Any]]
+Chance = Callable[[int, int], Random]  # the number of a row, and of a source among several -> its random numbers
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A path, and the positions of what it names."""
+
+    text: str
+    positions: int
+
+    def __len__(self) -> int:
+        return self.positions
+
+
+@dataclass(frozen=True)
+class FileRows:
+    """Row i is what is read from the file cells[i], of so many positions."""
+
+    cells: list[str]
+    lengths: Ints
+    source: FileSource
+
+    @classmethod
+    def load(cls, folder: Path, name: str, source: FileSource) -> FileRows:
+        """What CellsWriter wrote."""
+        cells = json.loads((folder / f"{name}.cells.json").read_text(encoding="utf-8"))
+        lengths = np.load(folder / f"{name}.lengths.npy", allow_pickle=False)
+        if len(cells) != len(lengths):
+            raise ValueError(f"{name}: cells and lengths do not belong together")
+        return cls(cells, lengths, source)
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    def read(self, rows: Ints, number: int, chance: Chance | None) -> Iterator[Array]:
+        """These rows, the `number`-th source of each."""
+        for row in rows:
+            try:
+                yield self.source.read(self.cells[row], None if chance is None else chance(int(row), number))
+            except UnreadableError as error:
+                raise UnreadableError(f"{self.cells[row]}: {error}") from error
+
+
+@dataclass(frozen=True)
+class SeveralRows:
+    """Row i is made of row i of each part."""
+
+    parts: tuple[Ragged | FileRows, ...]
+
+    def __len__(self) -> int:
+        return len(self.parts[0])
+
+    @cached_property
+    def lengths(self) -> Ints:
+        """Positions of all parts, without </s>."""
+        return np.asarray(np.sum([part.lengths for part in self.parts], axis=0))
+
+
+Rows = Ragged | FileRows | SeveralRows
+
+
+def read_lengths(rows: Rows) -> Ints:
+    """Positions that a network reads: </s> counts; a corpus without sources has none."""
+    if isinstance(rows, SeveralRows):
+        return np.asarray(np.sum([read_lengths(part) for part in rows.parts], axis=0))
+    return rows.lengths + int(rows.lengths.any()) if isinstance(rows, Ragged) else rows.lengths
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Encoded pairs: row i of one side belongs to row i of the other."""
+
+    source: Rows
+    target: Ragged
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+
+class RowWriter(Protocol):
+    """Writes the rows of one side as they come."""
+
+    def add(self, rows: Iterable[Any]) -> None: ...
+
+    def facts(self) -> dict[str, float]: ...
+
+    def finish(self) -> None: ...
+
+
+class CellsWriter:
+    """Writes paths and lengths to disk; only the paths stay in memory."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._path, self._name = folder, name
+        self._cells: list[str] = []
+        self._lengths = array("q")
+
+    def add(self, rows: Iterable[Cell]) -> None:
+        """Append rows."""
+        for row in rows:
+            self._cells.append(row.text)
+            self._lengths.append(row.positions)
+
+    def finish(self) -> None:
+        content = json.dumps(self._cells, ensure_ascii=False)
+        (self._path / f"{self._name}.cells.json").write_text(content + "\n", encoding="utf-8", newline="\n")
+        np.save(self._path / f"{self._name}.lengths.npy", np.frombuffer(self._lengths, np.int64))
+
+    def facts(self) -> dict[str, float]:
+        """How many positions there are, and how long they get."""
+        rows, total = len(self._lengths), sum(self._lengths)
+        return {
+            "positions": total,
+            "longest": max(self._lengths, default=0),
+            "mean": round(total / rows, 2) if rows else 0.0,
+        }

@@ -1,0 +1,119 @@
+"""What a run reads: a text, a file, or several of them, as one value that is kept in its folder."""
+# S steps, D width of a vector
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+
+from antiphon.sources.reading import Array, Random, Reader, UnreadableError
+
+__all__ = ["BETWEEN", "FileSource", "Read", "SeveralSources", "Source", "Values", "positions"]
+
+BETWEEN = "\t"  # stands between the cells of several sources
+Values = list[int] | Array  # ids, or vectors [S, D]
+Read = Values | tuple[Values, ...]
+
+
+class Source(ABC):
+    """Reads what goes into a network, and is saved with it."""
+
+    kind: str
+
+    @property
+    @abstractmethod
+    def sizes(self) -> list[int]:
+        """Of each source: how many different tokens there are, or the width D of a vector."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> Sequence[Source]:
+        """Each of several, or this one alone."""
+
+    @abstractmethod
+    def read(self, text: str, chance: Random | None = None) -> Read:
+        """The ids of a text, the vectors of a file, or a tuple of these. With `chance` as training wants it.
+
+        UnreadableError where that is not possible.
+        """
+
+    @abstractmethod
+    def json(self) -> str:
+        """All that a model folder has to keep of it."""
+
+    def cells(self, text: str) -> list[str]:
+        """The cell of each part. UnreadableError if there are more or fewer cells than parts."""
+        return [text]
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the JSON: equal sources have equal fingerprints."""
+        return hashlib.sha256(self.json().encode()).hexdigest()
+
+    def save(self, path: Path) -> None:
+        """Write the JSON file."""
+        path.write_text(self.json() + "\n", encoding="utf-8", newline="\n")
+
+
+class FileSource(Source):
+    """A source that is a file: a picture, a sound, vectors, a video."""
+
+    def __init__(self, kind: str, reader: Reader) -> None:
+        self.kind = kind
+        self.reader = reader
+
+    @property
+    def sizes(self) -> list[int]:
+        return [self.reader.size]
+
+    @property
+    def parts(self) -> Sequence[Source]:
+        return [self]
+
+    def read(self, text: str, chance: Random | None = None) -> Array:
+        return self.reader.read(text, chance)
+
+    def json(self) -> str:
+        return self.reader.json()
+
+
+class SeveralSources(Source):
+    """Several sources, whose cells stand in one text with a tab between them."""
+
+    kind = "several"
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self._sources = tuple(sources)
+
+    @property
+    def sizes(self) -> list[int]:
+        return [size for source in self._sources for size in source.sizes]
+
+    @property
+    def parts(self) -> Sequence[Source]:
+        return self._sources
+
+    def cells(self, text: str) -> list[str]:
+        found = text.split(BETWEEN)
+        if len(found) != len(self._sources):
+            raise UnreadableError(f"{len(found)} cells for {len(self._sources)} sources; put a tab between them")
+        return found
+
+    def read(self, text: str, chance: Random | None = None) -> tuple[Values, ...]:
+        both = zip(self._sources, self.cells(text), strict=True)
+        parts = [source.read(cell, chance) for source, cell in both]
+        return tuple(part for part in parts if not isinstance(part, tuple))
+
+    def json(self) -> str:
+        inner = [json.loads(source.json()) for source in self._sources]
+        return json.dumps({"kind": self.kind, "sources": inner}, ensure_ascii=False, indent=1)
+
+
+def positions(read: Read) -> int:
+    """So many positions a network reads; a text has its </s>."""
+    if isinstance(read, tuple):
+        return sum(positions(part) for part in read)
+    return len(read) + isinstance(read, list)

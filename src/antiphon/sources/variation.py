@@ -1,0 +1,65 @@
+"""Random changes of a picture in training: moved, resized, of another contrast."""
+# H height, W width, C colours
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from antiphon.config.image import PictureConfig
+from antiphon.sources.reading import Array, Random
+
+__all__ = ["Variation"]
+
+
+@dataclass(frozen=True)
+class Variation:
+    """What is done to one picture, or to all frames of one video."""
+
+    right: float  # in heights
+    down: float
+    scale: float  # factors
+    contrast: float
+
+    @classmethod
+    def drawn(cls, config: PictureConfig, chance: Random, *, whole: bool) -> Variation | None:
+        """One at random; None: nothing may change. `whole`: it does not grow, which would cut off letters of a line."""
+        if not (config.shift or config.scale or config.contrast):
+            return None
+        right, down, scale, contrast = chance.uniform(-1.0, 1.0, size=4).tolist()
+        return cls(
+            right=config.shift * right,
+            down=config.shift * down,
+            scale=1.0 - config.scale * abs(scale) if whole else 1.0 + config.scale * scale,
+            contrast=1.0 + config.contrast * contrast,
+        )
+
+    def apply(self, pixels: Array) -> Array:
+        """Bytes [H, W, C] of the same shape; beyond its edges, a picture goes on as it ends."""
+        return self._with_contrast(self._placed(pixels))
+
+    def _placed(self, pixels: Array) -> Array:
+        """For each new pixel what stood there: the window (left, top, right, bottom) of the old picture."""
+        from PIL import Image
+
+        H, W, _ = pixels.shape
+        if self.scale == 1.0 and self.right == 0.0 and self.down == 0.0:
+            return pixels
+        across, down = W / self.scale, H / self.scale
+        left, top = (W - across) / 2 - self.right * H, (H - down) / 2 - self.down * H
+        edge_x = max(0, math.ceil(max(-left, left + across - W)))
+        edge_y = max(0, math.ceil(max(-top, top + down - H)))
+        wide = np.pad(pixels, ((edge_y, edge_y), (edge_x, edge_x), (0, 0)), mode="edge")
+        box = (left + edge_x, top + edge_y, left + edge_x + across, top + edge_y + down)
+        image = Image.fromarray(wide[..., 0] if wide.shape[2] == 1 else wide)
+        return np.asarray(image.resize((W, H), Image.Resampling.BILINEAR, box=box)).reshape(pixels.shape)
+
+    def _with_contrast(self, pixels: Array) -> Array:
+        """x' = m + f (x - m), m the mean shade"""
+        if self.contrast == 1.0:
+            return pixels
+        middle = pixels.mean(dtype=np.float64)
+        spread = middle + self.contrast * (pixels.astype(np.float32) - np.float32(middle))
+        return np.asarray(np.clip(np.rint(spread), 0, 255), dtype=np.uint8)

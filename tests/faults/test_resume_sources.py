@@ -1,0 +1,51 @@
+"""A run that reads arrays with random masks, in threads: stopped anywhere, it goes on to the same bytes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from feature_tables import values, write_table
+
+from antiphon.config.schema import Config
+from antiphon.training.display import SilentDisplay
+from antiphon.training.train import train_run
+
+
+class Stopped(Exception):  # noqa: N818 (as if by a kill)
+    """Nothing is saved."""
+
+
+class Fuse(SilentDisplay):
+    """Breaks off after so many updates."""
+
+    def __init__(self, updates: int) -> None:
+        self.left = updates
+
+    def update(self, row: dict[str, float], total: int) -> None:  # noqa: ARG002
+        self.left -= 1
+        if self.left == 0:
+            raise Stopped
+
+
+def several(table: Path) -> dict[str, Any]:
+    written = values(table, checkpoint_every=3, epochs=3)
+    masked = {"kind": "features", "column": "path", "time_masks": 1, "time_width": 2, "value_masks": 1}
+    text = {"kind": "text", "column": "count", "tokens": "words"}
+    return {**written, "data": {**written["data"], "source": [masked, text]}}
+
+
+@pytest.mark.parametrize("broken", [4, 11])
+def test_a_broken_run_ends_in_the_same_bytes(broken: int, tmp_path: Path) -> None:
+    config = Config.model_validate(several(write_table(tmp_path / "data")))
+    whole, again = tmp_path / "whole", tmp_path / "again"
+    train_run(config, whole, display=SilentDisplay())
+    with pytest.raises(Stopped):
+        train_run(config, again, display=Fuse(broken))
+    train_run(config, again, display=SilentDisplay())
+    assert (again / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
+    last = sorted(path.name for path in (whole / "checkpoints").iterdir())[-1]
+    for name in ("model.safetensors", "optimizer.safetensors"):
+        left, right = (run / "checkpoints" / last / name for run in (whole, again))
+        assert left.read_bytes() == right.read_bytes()

@@ -1,0 +1,225 @@
+"""Fronts for pictures and videos: formulas, padding, names, gradients."""
+# B rows, S columns of pixels, H height, C colours, E size
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from antiphon.config.image import CellsConfig, FrameCellsConfig, FramesConfig, ImageConfig, PatchesConfig
+from antiphon.encoders.grid import GridPositions, row_by_row
+from antiphon.encoders.image import CellsFront, FrameCellsFront, PatchesFront
+from antiphon.encoders.positions import SinusoidalPositions
+from antiphon.encoders.residual import ChannelNorm, ResidualBlock, ResidualCells
+from antiphon.sequence import Sequence
+
+LINES = ImageConfig(height=10, width=None)
+Front = CellsFront | PatchesFront | FrameCellsFront
+
+
+def cells(*, columns: bool = False, reader: ImageConfig = LINES, blocks: int = 1, size: int = 6) -> CellsFront:
+    config = CellsConfig(channels=[4, 8], blocks=blocks, columns=columns, dropout=0.0)
+    return CellsFront(config=config, reader=reader, size=size)
+
+
+def patches(patch: int = 4, size: int = 6) -> PatchesFront:
+    return PatchesFront(config=PatchesConfig(patch=patch, dropout=0.0), reader=LINES, size=size)
+
+
+def frame_cells() -> FrameCellsFront:
+    config = FrameCellsConfig(channels=[4, 8], blocks=1, dropout=0.0)
+    return FrameCellsFront(config=config, reader=FramesConfig(height=5, width=6), size=6)
+
+
+FRONTS: dict[str, tuple[Callable[[], Front], int]] = {  # and the width of what they read
+    "cells": (cells, 30),
+    "columns": (lambda: cells(columns=True), 30),
+    "patches": (patches, 30),
+    "frame-cells": (frame_cells, 90),
+}
+every_front = pytest.mark.parametrize("name", list(FRONTS))
+PICTURES = pytest.mark.parametrize("name", ["cells", "columns", "patches"])
+
+
+def batch(lengths: list[int], width: int, seed: int = 1, padding: float = 0.0) -> Sequence:
+    """Rows of random values; what is padding is set to `padding`."""
+    values = torch.randn(len(lengths), max(lengths), width, generator=torch.Generator().manual_seed(seed))
+    mask = torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)
+    return Sequence(values.masked_fill(~mask.unsqueeze(2), padding), mask)
+
+
+@every_front
+def test_alone_as_in_a_batch_whatever_the_padding(name: str) -> None:
+    torch.manual_seed(1)
+    make, width = FRONTS[name]
+    front = make()
+    lengths = [9, 17, 1, 12]
+    read = front(batch(lengths, width, padding=7.0))
+    for row, length in enumerate(lengths):
+        source = batch(lengths, width)
+        alone = front(Sequence(source.values[row : row + 1, :length], source.mask[row : row + 1, :length]))
+        assert alone.mask.all()
+        states = alone.values.size(1)
+        assert read.mask[row].tolist() == [True] * states + [False] * (read.mask.size(1) - states)
+        torch.testing.assert_close(read.values[row, :states], alone.values[0])
+
+
+@every_front
+def test_there_is_a_name_for_every_vector(name: str) -> None:
+    make, width = FRONTS[name]
+    front = make()
+    for length in (1, 4, 7, 8, 9):
+        vectors = front(batch([length], width)).values
+        assert vectors.shape == (1, len(front.names(length)), front.size)
+        assert len(set(front.names(length))) == vectors.size(1)
+        grid = front.grid(length)
+        assert grid is None or grid[0] * grid[1] == vectors.size(1)
+
+
+def test_names_and_grids() -> None:
+    front = cells()  # 10 rows of pixels become 5, then 3
+    assert front.grid(8) == (3, 2)
+    assert front.names(8) == ["1,1", "1,2", "2,1", "2,2", "3,1", "3,2"]
+    assert (cells(columns=True).grid(9), cells(columns=True).names(9)) == ((1, 3), ["1", "2", "3"])
+    assert (patches().grid(5), patches().names(5)[-1]) == ((3, 2), "3,2")
+    assert (frame_cells().grid(3), frame_cells().names(3)) == (None, ["1", "2", "3"])
+
+
+@every_front
+def test_gradients_reach_every_parameter(name: str) -> None:
+    torch.manual_seed(1)
+    make, width = FRONTS[name]
+    front = make()
+    read = front(batch([9, 17], width))
+    (read.values * torch.randn_like(read.values))[read.mask].sum().backward()
+    assert [key for key, weight in front.named_parameters() if weight.grad is None or not weight.grad.any()] == []
+
+
+@every_front
+def test_vectors_are_about_as_long_as_those_of_tokens(name: str) -> None:
+    torch.manual_seed(1)
+    reader, size, dropout = ImageConfig(height=32, width=32), 64, 0.0
+    fronts: dict[str, Front] = {
+        "cells": CellsFront(config=CellsConfig(dropout=dropout), reader=reader, size=size),
+        "columns": CellsFront(config=CellsConfig(columns=True, dropout=dropout), reader=reader, size=size),
+        "patches": PatchesFront(config=PatchesConfig(patch=8, dropout=dropout), reader=reader, size=size),
+        "frame-cells": FrameCellsFront(
+            config=FrameCellsConfig(dropout=dropout), reader=FramesConfig(height=32, width=32), size=size
+        ),
+    }
+    read = fronts[name](batch([32], 32 * 32 * 3 if name == "frame-cells" else 32 * 3))
+    assert 0.2 < float(read.values.detach().norm(dim=2).mean()) < 2.0
+
+
+@every_front
+def test_dropout_is_for_training(name: str) -> None:
+    make, width = FRONTS[name]
+    front, source = make(), batch([8], width)
+    front.dropout.p = 0.5
+    assert (front(source).values == 0).any()
+    assert (front.eval()(source).values != 0).all()
+
+
+def test_patches_by_a_loop() -> None:
+    torch.manual_seed(1)
+    front, source = patches(patch=4), batch([7], 30)
+    picture = torch.zeros(12, 8, 3)  # filled up with 0
+    picture[:10, :7] = source.values[0].reshape(7, 10, 3).transpose(0, 1)
+    table = SinusoidalPositions(size=4).table(3).float()  # half of 6, up to a whole pair
+    expected = []
+    for i in range(3):
+        for j in range(2):
+            square = picture[4 * i : 4 * i + 4, 4 * j : 4 * j + 4]
+            pixels = torch.stack([square[y, x, c] for c in range(3) for y in range(4) for x in range(4)])
+            place = torch.cat([table[i], table[j]])[:6] / 6**0.5
+            expected.append(front.W.weight @ pixels + front.W.bias + place)
+    torch.testing.assert_close(front(source).values[0], torch.stack(expected))
+
+
+def test_a_residual_block_by_its_formula() -> None:
+    torch.manual_seed(1)
+    block, x = ResidualBlock(3), torch.randn(1, 3, 4, 5)
+    for norm in (block.norm1, block.norm2):
+        nn.init.normal_(norm.weight)
+        nn.init.normal_(norm.bias)
+
+    def bent(values: Tensor, norm: ChannelNorm) -> Tensor:
+        mean, var = values.mean(1, keepdim=True), values.var(1, keepdim=True, correction=0)
+        normed = (values - mean) / (var + norm.eps).sqrt()
+        return (normed * norm.weight[:, None, None] + norm.bias[:, None, None]).clamp(min=0)
+
+    def convolved(values: Tensor, kernel: Tensor) -> Tensor:
+        wide = nn.functional.pad(values, (1, 1, 1, 1))
+        return torch.stack(
+            [(wide[:, :, i : i + 3, j : j + 3] * k).sum() for k in kernel for i in range(4) for j in range(5)]
+        ).view(1, 3, 4, 5)
+
+    inner = convolved(bent(x, block.norm1), block.convolution1.weight)
+    expected = x + convolved(bent(inner, block.norm2), block.convolution2.weight)
+    torch.testing.assert_close(block(x, None), expected)
+
+
+def test_each_stage_halves_and_blocks_see_further() -> None:
+    torch.manual_seed(1)
+    for blocks, reach in ((0, 3), (1, 11)):
+        network = ResidualCells(inputs=1, channels=[4], blocks=blocks)
+        pixels = torch.randn(1, 1, 41, 41, requires_grad=True)
+        found = network(pixels, None)
+        assert found.shape == (1, 4, 21, 21)
+        found[0, :, 10, 10].sum().backward()
+        assert pixels.grad is not None
+        seen = pixels.grad[0, 0].nonzero()
+        assert (seen.max(0).values - seen.min(0).values + 1).tolist() == [reach, reach]
+    deep = ResidualCells(inputs=3, channels=[2, 4, 6], blocks=1)
+    assert deep(torch.randn(2, 3, 40, 21), None).shape == (2, 6, 5, 3)
+    assert (deep.size, deep.shrinks) == (6, 8)
+
+
+def test_columns_stack_the_cells_of_a_column() -> None:
+    torch.manual_seed(1)
+    front, source = cells(columns=True), batch([8], 30)
+    found = front.network(source.values.reshape(1, 8, 10, 3).permute(0, 3, 2, 1), None)  # [1, 8, 3, 2]
+    stacked = torch.stack([torch.cat([found[0, :, i, j] for i in range(3)]) for j in range(2)])
+    expected = front.positions(front.W(stacked)[None, None])[0, 0]
+    torch.testing.assert_close(front(source).values[0], expected)
+
+
+def test_a_frame_is_the_mean_of_its_cells() -> None:
+    torch.manual_seed(1)
+    front, source = frame_cells(), batch([3], 90)
+    frame = source.values[0, 1].reshape(1, 5, 6, 3).permute(0, 3, 1, 2)
+    expected = front.W(front.network(frame, None)[0].flatten(1).mean(1))
+    torch.testing.assert_close(front(source).values[0, 1], expected)
+
+
+def test_positions_tell_row_and_column() -> None:
+    added = GridPositions(size=8)(torch.zeros(1, 3, 5, 8))[0]
+    assert (added[:, :, :4] == added[:, :1, :4]).all()  # the first half is the row's
+    assert (added[:, :, 4:] == added[:1, :, 4:]).all()
+    assert len({tuple(place.tolist()) for place in added.flatten(0, 1)}) == 15
+    assert added.norm(dim=2) == pytest.approx(torch.full((3, 5), 0.5**0.5), abs=1e-6)
+    for size in (1, 5, 6, 7):
+        assert GridPositions(size=size)(torch.zeros(1, 3, 5, size)).shape == (1, 3, 5, size)
+
+
+def test_rows_of_unequal_width_end_with_their_padding() -> None:
+    grid = torch.arange(12.0).view(2, 2, 3, 1)
+    read = row_by_row(grid, torch.tensor([2, 3]))
+    assert read.values[0, :, 0].tolist() == [0, 1, 3, 4, 0, 0]
+    assert read.mask[0].tolist() == [True] * 4 + [False] * 2
+    assert read.values[1, :, 0].tolist() == [6, 7, 8, 9, 10, 11]
+    assert read.mask[1].all()
+
+
+@PICTURES
+def test_a_picture_of_one_colour_and_one_of_three(name: str) -> None:
+    grey = ImageConfig(height=10, width=None, colour=False)
+    make = {
+        "cells": lambda: cells(reader=grey),
+        "columns": lambda: cells(reader=grey, columns=True),
+        "patches": lambda: PatchesFront(config=PatchesConfig(patch=4), reader=grey, size=6),
+    }[name]
+    assert make()(batch([8], 10)).values.size(2) == 6
