@@ -21,7 +21,7 @@ from antiphon.sources.given import SOURCE_TOKENIZER, TARGET_TOKENIZER
 from antiphon.sources.tokens import load_tokenizer
 from antiphon.sources.vocabulary import EOS, PAD, SOS, UNK
 
-SIZE, LONGEST = 64, 100
+SIZE, LONGEST = 64, 100  # ours cuts its batches itself, by their tokens
 Answer = Callable[[list[str], int, int], list[str]]  # texts, beam, batch size → texts
 
 

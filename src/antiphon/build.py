@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -74,7 +75,7 @@ ALIGNMENTS: dict[str, Callable[[AttentionConfig], Alignment]] = {
 }
 NORMS: dict[str, type[Norm]] = {"layer": LayerNorm, "batch": MaskedBatchNorm}
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": functional.relu,
+    "relu": torch.relu_,
     "gelu": functional.gelu,
     "swish": functional.silu,
 }

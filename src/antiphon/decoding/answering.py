@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from antiphon.decoding.crew import at_once
 from antiphon.decoding.engine import Engine
 from antiphon.decoding.flags import (
     ending_flags,
@@ -50,14 +51,22 @@ class Answering:
         found: dict[int, Generation] = {}
         spoken = [row for row, question in enumerate(questions) if not question.silent]
         lengths = [(len(questions[row].prompt), len(questions[row].source)) for row in spoken]
-        for places in alike(lengths, options.batch_size):
-            rows = [spoken[place] for place in places]
-            batch = [questions[row] for row in rows]
-            hypotheses = self.engine.write(
-                batch, [prefixes[row] for row in rows], options, [numbers[row] for row in rows]
+        workers = self.engine.workers
+        batches = [
+            [spoken[place] for place in places]
+            for places in alike(
+                lengths, options.batch_size, beam=options.width, budget=self.engine.budget, least=workers
             )
-            for row, answer in zip(rows, self._made(batch, hypotheses, options, seen), strict=True):
-                found[row] = answer
+        ]
+
+        def answered(rows: list[int]) -> list[Generation]:
+            batch = [questions[row] for row in rows]
+            told = [prefixes[row] for row in rows]
+            hypotheses = self.engine.write(batch, told, options, [numbers[row] for row in rows])
+            return self._made(batch, hypotheses, options, seen)
+
+        for rows, answers in zip(batches, at_once(answered, batches, workers), strict=True):
+            found |= zip(rows, answers, strict=True)
         return [found[row] if row in found else _silence(question) for row, question in enumerate(questions)]
 
     def _made(
