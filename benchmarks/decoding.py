@@ -81,7 +81,7 @@ def contestants(chosen: argparse.Namespace, out: Path) -> dict[str, tuple[str, s
         antiphon.shortlist(chosen.run)
     run, small = str(chosen.run), folder(chosen.run, "ctranslate2", out, int8=True)
     whole = folder(chosen.run, "ctranslate2", out)
-    found = {
+    return {
         "ours, torch": ("ours", run),
         "ours, torch int8": ("ours-int8", run),
         "ours, torch, shortlist": ("ours-shortlist", run),
@@ -93,7 +93,6 @@ def contestants(chosen: argparse.Namespace, out: Path) -> dict[str, tuple[str, s
         "CTranslate2 directly, int8": ("ctranslate2", small),
         "transformers.generate": ("transformers", folder(chosen.run, "huggingface", out)),
     }
-    return found
 
 
 def recurrent(run: str, out: Path) -> dict[str, tuple[str, str]]:
@@ -141,12 +140,9 @@ def table(found: list[Contestant], examples: list[Example], singles: int, others
 
 
 def bleu(one: Contestant, beam: int, examples: list[Example]) -> float:
-    longest = max(len(example.references) for example in examples)
-    streams = [
-        [example.references[number] if number < len(example.references) else None for example in examples]
-        for number in range(longest)
-    ]
-    return BLEU().corpus_score(one.texts[f"batch {beam}"], streams).score
+    """Against the first reference of each."""
+    references = [example.references[0] for example in examples]
+    return float(BLEU().corpus_score(one.texts[f"batch {beam}"], [references]).score)
 
 
 def unequal(found: list[Contestant], examples: list[Example]) -> list[str]:

@@ -21,18 +21,21 @@ from antiphon.sources.given import SOURCE_TOKENIZER, TARGET_TOKENIZER
 from antiphon.sources.tokens import load_tokenizer
 from antiphon.sources.vocabulary import EOS, PAD, SOS, UNK
 
-SIZE, LONGEST = 64, 100  # ours cuts its batches itself, by their tokens
+SIZE, LONGEST = 64, 100
 Answer = Callable[[list[str], int, int], list[str]]  # texts, beam, batch size → texts
 
 
 def ours(path: str, *, int8: bool = False, shortlist: bool = False) -> Answer:
-    """Through our own API, with the beam that other toolkits use, so that all do the same work."""
+    """Through our own API, with the beam that other toolkits use, so that all do the same work.
+
+    It cuts its batches as it does for a user.
+    """
     generator = antiphon.load(path, int8=int8)
 
     def answer(texts: list[str], beam: int, size: int) -> list[str]:
         patience = None if beam == 1 else 1.0
         found = generator.generate(
-            texts, beam=beam, batch_size=size, patience=patience, max_length=LONGEST, length_penalty=1.0, weights=False,
+            texts, beam=beam, batch_size=1 if size == 1 else None, patience=patience, max_length=LONGEST, length_penalty=1.0, weights=False,
             log_probs=False, shortlist=shortlist,
         )  # fmt: skip
         return [one.text for one in found]
