@@ -35,9 +35,16 @@ def ours(path: str, *, int8: bool = False, shortlist: bool = False) -> Answer:
     def answer(texts: list[str], beam: int, size: int) -> list[str]:
         patience = None if beam == 1 else 1.0
         found = generator.generate(
-            texts, beam=beam, batch_size=1 if size == 1 else None, patience=patience, max_length=LONGEST, length_penalty=1.0, weights=False,
-            log_probs=False, shortlist=shortlist,
-        )  # fmt: skip
+            texts,
+            beam=beam,
+            batch_size=1 if size == 1 else None,
+            patience=patience,
+            max_length=LONGEST,
+            length_penalty=1.0,
+            weights=False,
+            log_probs=False,
+            shortlist=shortlist,
+        )
         return [one.text for one in found]
 
     return answer
