@@ -1,10 +1,13 @@
 """Decoding side by side: our engines, transformers.generate and CTranslate2 driven directly, on the same weights.
 
-    python benchmarks/decoding.py RUN PAIRS.tsv [--lstm RUN] [--out FOLDER] [--count 1000] [--singles 100] [--rounds 3]
+    python benchmarks/decoding.py RUN PAIRS.tsv [--lstm RUN PAIRS.tsv] [--results docs/results.md] [--out FOLDER]
+                                  [--count 1000] [--singles 100] [--rounds 3]
 
-RUN is a Transformer that a Marian folder can express (the recipe `translate`), --lstm a recurrent one. Each contestant
+RUN is a Transformer that a Marian folder can express (the recipe `translate`), --lstm a recurrent one with its own
+sources, for a table of its own. Each contestant
 is a process of its own (benchmarks/decoding_worker.py) that loads its model and waits; they answer in turn, one at a
-time, round after round, and the medians count. Prints the tables of docs/results.md: sentences a second, ratios, BLEU.
+time, round after round, and the medians count. Prints the tables, sentences a second, ratios and BLEU, and with
+--results writes them there between its two marks. Ends with 1 if engines that compute the same do not say the same.
 """
 
 from __future__ import annotations
@@ -23,10 +26,14 @@ from sacrebleu.metrics.bleu import BLEU
 
 import antiphon
 from antiphon.api import read_examples
+from antiphon.sources.pairs import Example
 from antiphon.sources.shortlist import SHORTLIST
 
 WORKER = Path(__file__).with_name("decoding_worker.py")
 BEAMS = (1, 5)
+EQUAL = 0.2  # BLEU: more than that apart is not rounding
+SMALL = ("int8", "shortlist")  # these may differ
+BEGIN, END = "<!-- decoding: written by benchmarks/decoding.py -->", "<!-- /decoding -->"
 PAUSE = 0.3  # seconds, in which the threads of the one before fall asleep
 
 
@@ -74,7 +81,7 @@ def contestants(chosen: argparse.Namespace, out: Path) -> dict[str, tuple[str, s
         antiphon.shortlist(chosen.run)
     run, small = str(chosen.run), folder(chosen.run, "ctranslate2", out, int8=True)
     whole = folder(chosen.run, "ctranslate2", out)
-    found = {
+    return {
         "ours, torch": ("ours", run),
         "ours, torch int8": ("ours-int8", run),
         "ours, torch, shortlist": ("ours-shortlist", run),
@@ -86,16 +93,19 @@ def contestants(chosen: argparse.Namespace, out: Path) -> dict[str, tuple[str, s
         "CTranslate2 directly, int8": ("ctranslate2", small),
         "transformers.generate": ("transformers", folder(chosen.run, "huggingface", out)),
     }
-    if chosen.lstm:
-        found["LSTM, torch"] = ("ours", str(chosen.lstm))
-        found["LSTM, torch int8"] = ("ours-int8", str(chosen.lstm))
-        found["LSTM, ONNX"] = ("ours", folder(chosen.lstm, "onnx", out))
-    return found
 
 
-def started(name: str, kind: str, path: str, chosen: argparse.Namespace) -> Contestant:
-    sentences = str(Path(chosen.out) / "sentences.json")
-    command = [sys.executable, str(WORKER), kind, path, sentences, str(chosen.singles), str(chosen.threads)]
+def recurrent(run: str, out: Path) -> dict[str, tuple[str, str]]:
+    """Name → kind of worker and folder, of a recurrent model."""
+    return {
+        "ours, torch": ("ours", run),
+        "ours, torch int8": ("ours-int8", run),
+        "ours, ONNX": ("ours", folder(run, "onnx", out)),
+    }
+
+
+def started(name: str, kind: str, path: str, sentences: Path, chosen: argparse.Namespace) -> Contestant:
+    command = [sys.executable, str(WORKER), kind, path, str(sentences), str(chosen.singles), str(chosen.threads)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     return Contestant(name, process)
 
@@ -111,34 +121,88 @@ def measured(found: list[Contestant], rounds: int) -> None:
         print(f"round {number} of {rounds}", file=sys.stderr)
 
 
-def table(found: list[Contestant], count: int, singles: int, references: list[str]) -> str:
-    """Sentences a second, against CTranslate2 driven directly and against transformers.generate, and BLEU."""
-    others = "× CTranslate2 | × transformers"
-    rows = [f"| engine | beam | batched | {others} | one by one | {others} | BLEU |", f"|{'---|' * 9}"]
+def table(found: list[Contestant], examples: list[Example], singles: int, others: tuple[str, ...]) -> str:
+    """Sentences a second, as often as others do it, and BLEU."""
+    times = "".join(f" | × {other}" for other in others)
+    rows = [f"| engine | beam | batched{times} | one by one{times} | BLEU |", f"|{'---|' * (5 + 2 * len(others))}"]
     by_name = {one.name: one for one in found}
     for beam in BEAMS:
         for one in found:
             cells = [one.name, str(beam)]
-            for way, size in (("batch", count), ("single", singles)):
+            for way, size in (("batch", len(examples)), ("single", singles)):
                 speed = _speed(one, f"{way} {beam}", size)
                 cells.append(f"{speed:.1f}")
-                for other in ("CTranslate2 directly", "transformers.generate"):
+                for other in others:
                     there = other in by_name  # --only may leave it out
                     cells.append(f"{speed / _speed(by_name[other], f'{way} {beam}', size):.2f}" if there else "")
-            bleu = BLEU().corpus_score(one.texts[f"batch {beam}"], [references]).score
-            rows.append(f"| {' | '.join([*cells, f'{bleu:.2f}'])} |")
+            rows.append(f"| {' | '.join([*cells, f'{bleu(one, beam, examples):.2f}'])} |")
     return "\n".join(rows)
+
+
+def bleu(one: Contestant, beam: int, examples: list[Example]) -> float:
+    """Against the first reference of each."""
+    references = [example.references[0] for example in examples]
+    return float(BLEU().corpus_score(one.texts[f"batch {beam}"], [references]).score)
+
+
+def unequal(found: list[Contestant], examples: list[Example]) -> list[str]:
+    """Engines whose BLEU is not that of our torch engine, though they should say the same."""
+    exact = [one for one in found if not any(word in one.name for word in SMALL)]
+    usual = next((one for one in exact if one.name == "ours, torch"), None)
+    if usual is None:
+        return []
+    return [
+        f"{one.name}, beam {beam}: BLEU {bleu(one, beam, examples):.2f}, ours has {bleu(usual, beam, examples):.2f}"
+        for beam in BEAMS
+        for one in exact
+        if abs(bleu(one, beam, examples) - bleu(usual, beam, examples)) > EQUAL
+    ]
 
 
 def _speed(one: Contestant, task: str, size: int) -> float:
     return size / statistics.median(one.seconds[task])
 
 
+def contest(
+    wanted: dict[str, tuple[str, str]],
+    run: str,
+    pairs: str,
+    others: tuple[str, ...],
+    chosen: argparse.Namespace,
+) -> tuple[str, list[str]]:
+    """The table of these contestants on the sources of a file, and what is wrong with it."""
+    out = Path(chosen.out)
+    examples = read_examples(antiphon.load(run), pairs)[0][: chosen.count]
+    sentences = out / f"{Path(run).name}.sentences.json"
+    sentences.write_text(json.dumps([example.source for example in examples]), "utf-8")
+    some = {name: how for name, how in wanted.items() if not chosen.only or name in chosen.only}
+    found = [started(name, kind, path, sentences, chosen) for name, (kind, path) in some.items()]
+    for one in found:
+        print(f"{one.name}: {one.ask('ready')}", file=sys.stderr)
+    measured(found, chosen.rounds)
+    for one in found:
+        one.process.kill()
+    facts = {one.name: {"seconds": one.seconds, "texts": one.texts} for one in found}
+    (out / f"{Path(run).name}.json").write_text(json.dumps(facts, indent=1), "utf-8")
+    singles = min(chosen.singles, len(examples))
+    return table(found, examples, singles, others), unequal(found, examples)
+
+
+def write_results(path: Path, text: str) -> None:
+    """Puts the text between the two marks of a file."""
+    before, _, rest = path.read_text("utf-8").partition(BEGIN)
+    _, mark, after = rest.partition(END)
+    if not mark:
+        raise SystemExit(f"{path}: no place for the tables; put {BEGIN} and {END} there, each on its own line")
+    path.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", "utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Decoding side by side.")
     parser.add_argument("run")
     parser.add_argument("pairs")
-    parser.add_argument("--lstm")
+    parser.add_argument("--lstm", nargs=2, metavar=("RUN", "PAIRS"))
+    parser.add_argument("--results", type=Path)
     parser.add_argument("--out", default="runs/decoding")
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--singles", type=int, default=100)
@@ -148,21 +212,17 @@ def main() -> None:
     chosen = parser.parse_args()
     out = Path(chosen.out)
     out.mkdir(parents=True, exist_ok=True)
-    examples, _ = read_examples(antiphon.load(chosen.run), chosen.pairs)
-    references = [example.references[0] for example in examples[: chosen.count]]
-    sources = [example.source for example in examples[: chosen.count]]
-    (out / "sentences.json").write_text(json.dumps(sources), "utf-8")
-    wanted = {name: kind for name, kind in contestants(chosen, out).items() if not chosen.only or name in chosen.only}
-    found = [started(name, kind, path, chosen) for name, (kind, path) in wanted.items()]
-    for one in found:
-        print(f"{one.name}: {one.ask('ready')}", file=sys.stderr)
-    measured(found, chosen.rounds)
-    text = table(found, min(chosen.count, len(references)), min(chosen.singles, len(references)), references)
-    for one in found:
-        one.process.kill()
+    peers = ("CTranslate2 directly", "transformers.generate")
+    tables = [contest(contestants(chosen, out), chosen.run, chosen.pairs, peers, chosen)]
+    if chosen.lstm:
+        run, pairs = chosen.lstm
+        tables.append(contest(recurrent(run, out), run, pairs, ("ours, torch",), chosen))
+    text = "\n\n".join(one for one, _ in tables)
     print(text)
-    facts = {one.name: {"seconds": one.seconds, "texts": one.texts} for one in found}
-    (out / "decoding.json").write_text(json.dumps(facts, indent=1), "utf-8")
+    if chosen.results:
+        write_results(chosen.results, text)
+    if faults := [fault for _, faults in tables for fault in faults]:
+        raise SystemExit("\n".join(faults))
 
 
 if __name__ == "__main__":

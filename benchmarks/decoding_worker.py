@@ -26,15 +26,25 @@ Answer = Callable[[list[str], int, int], list[str]]  # texts, beam, batch size â
 
 
 def ours(path: str, *, int8: bool = False, shortlist: bool = False) -> Answer:
-    """Through our own API, with the beam that other toolkits use, so that all do the same work."""
+    """Through our own API, with the beam that other toolkits use, so that all do the same work.
+
+    It cuts its batches as it does for a user.
+    """
     generator = antiphon.load(path, int8=int8)
 
     def answer(texts: list[str], beam: int, size: int) -> list[str]:
         patience = None if beam == 1 else 1.0
         found = generator.generate(
-            texts, beam=beam, batch_size=size, patience=patience, max_length=LONGEST, length_penalty=1.0, weights=False,
-            log_probs=False, shortlist=shortlist,
-        )  # fmt: skip
+            texts,
+            beam=beam,
+            batch_size=1 if size == 1 else None,
+            patience=patience,
+            max_length=LONGEST,
+            length_penalty=1.0,
+            weights=False,
+            log_probs=False,
+            shortlist=shortlist,
+        )
         return [one.text for one in found]
 
     return answer

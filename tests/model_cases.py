@@ -207,13 +207,33 @@ def tied() -> Cases:
     return both | one
 
 
+def copying() -> Cases:
+    """Decoders that copy words of the source, with soft weights, hard ones, and those of heads."""
+    soft = product(["additive-soft"], [name for name in LOOKING if name.endswith(("-gru", "-lstm"))])
+    hard = [("dot-hard", "bahdanau-gru"), ("dot-hard", "luong-fed-gru")]
+    pairs = [*soft, *hard, ("multi-head", "transformer")]
+    crossed = {
+        f"{encoder}_{context}_{decoder}_copying": copies(
+            encoder_decoder(ENCODERS[encoder], CONTEXTS[context], DECODERS[decoder])
+        )
+        for encoder, (context, decoder) in product(("gru", "transformer"), pairs)
+    }
+    blocks = encoder_decoder(ENCODERS["gru"], MULTI_HEAD["multi-head"], {**TRANSFORMER, "layers": 2, "order": "post"})
+    one_table = encoder_decoder(wide(ENCODERS["gru"]), ATTENTIONS["additive-soft"], wide(LOOKING["luong-gru"]), "all")
+    return {**crossed, "gru_two-blocks_copying": copies(blocks), "gru_all-tied_copying": copies(one_table)}
+
+
+def copies(config: EncoderDecoderConfig) -> EncoderDecoderConfig:
+    return config.model_copy(update={"copying": True})
+
+
 def wide(part: Part) -> Part:
     """A part whose token vectors have its states' size; a Transformer's always have, and those without an encoder."""
     return part if part["kind"] in ("transformer", "none") else {**part, "embedding": 8}
 
 
 CROSSED: Cases = crossed() | alone()
-OPTIONS: Cases = encoder_options() | decoder_options() | options_alone() | tied()
+OPTIONS: Cases = encoder_options() | decoder_options() | options_alone() | tied() | copying()
 CASES: Cases = CROSSED | OPTIONS
 
 # For tests that need many steps: every decoder with every context on one encoder, and every encoder with some decoders.
@@ -233,6 +253,7 @@ def first_of_each() -> Cases:
         parts = {
             (config.kind, encoder, config.decoder.kind),
             (config.kind, config.tie, config.decoder.kind),
+            ("copying", str(getattr(config, "copying", False)), config.decoder.kind),
             *(("norm", getattr(part, "norm", "")) for part in (config.decoder, getattr(config, "encoder", None))),
         }
         if parts - seen:

@@ -15,6 +15,7 @@ from antiphon.decoding.ensemble import Combine, ensemble_of
 from antiphon.decoding.generation import Generation, TokenTree
 from antiphon.decoding.generator import Generator
 from antiphon.decoding.int8 import with_int8
+from antiphon.decoding.layout import laid_out
 from antiphon.decoding.wishes import Wishes
 from antiphon.errors import ConfigError, UserError
 from antiphon.evaluation.evaluate import Evaluation, evaluate_examples
@@ -63,7 +64,7 @@ def load(run: str | Path | Sequence[str | Path], *, combine: Combine = "arithmet
     `int8` computes the dense layers of a run with 8 bits: often faster, a little less exact.
     """
     if isinstance(run, str | Path):
-        return Generator(_in_int8(run, load_any(run)) if int8 else load_any(run))
+        return Generator(_for_use(run, load_any(run), int8=int8))
     if not run:
         raise UserError("an ensemble of nothing; give at least one run")
     members = [(one, load_any(one)) for one in run]
@@ -73,8 +74,17 @@ def load(run: str | Path | Sequence[str | Path], *, combine: Combine = "arithmet
         if not isinstance(loaded, LoadedModel)
     ]:
         raise UserError(foreign)
-    found = [_in_int8(one, loaded) if int8 else loaded for one, loaded in members if isinstance(loaded, LoadedModel)]
-    return Generator(ensemble_of(found, combine))
+    found = [_for_use(one, loaded, int8=int8) for one, loaded in members]
+    return Generator(ensemble_of([one for one in found if isinstance(one, LoadedModel)], combine))
+
+
+def _for_use(run: str | Path, loaded: LoadedModel | ForeignModel, *, int8: bool) -> LoadedModel | ForeignModel:
+    """Dense layers of 8 bits, or those of 32 laid out for search."""
+    if int8:
+        return _in_int8(run, loaded)
+    if isinstance(loaded, LoadedModel) and loaded.model.engine == "torch":
+        laid_out(loaded.model)
+    return loaded
 
 
 def _in_int8(run: str | Path, loaded: LoadedModel | ForeignModel) -> LoadedModel:

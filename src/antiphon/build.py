@@ -7,6 +7,7 @@ from collections.abc import Sequence as Items
 from dataclasses import replace
 from typing import Any, TypeVar
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -84,7 +85,7 @@ ALIGNMENTS: dict[str, Callable[[AttentionConfig], Alignment]] = {
 }
 NORMS: dict[str, type[Norm]] = {"layer": LayerNorm, "batch": MaskedBatchNorm}
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": functional.relu,
+    "relu": torch.relu_,
     "gelu": functional.gelu,
     "swish": functional.silu,
 }

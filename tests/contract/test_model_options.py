@@ -247,6 +247,7 @@ MODEL_EFFECTS: dict[type[BaseModel], dict[str, Any]] = {
         "context": [changed(AttentionConfig, score="bilinear").context],
         "decoder": [BASES[LuongConfig].decoder],
         "tie": tied(EncoderDecoderConfig),
+        "copying": [True],
     },
     LanguageModelConfig: {
         "kind": ONLY_CHOICE,

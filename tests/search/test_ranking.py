@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from antiphon.decoding.ranking import best_candidates
+from antiphon.decoding.ranking import LONG, MANY, best_candidates
 
 
 def sorted_out(scores: torch.Tensor, count: int) -> tuple[list[list[float]], list[list[int]]]:
@@ -29,6 +29,23 @@ def test_as_by_sorting(seed: int, size: int, count: int, ties: bool) -> None:
     expected, order = sorted_out(scores, count)
     assert values.tolist() == expected
     assert places.tolist() == order
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10_000), st.integers(0, 130), st.integers(1, 12), st.booleans())
+def test_many_long_rows_as_by_sorting(seed: int, more: int, count: int, ties: bool) -> None:
+    """So many and so long that they are searched in two steps."""
+    scores = torch.randn(MANY + 1, LONG + more, generator=torch.Generator().manual_seed(seed))
+    if ties:
+        scores = (scores * 4).round()
+    scores[1, :] = float("-inf")
+    scores[1, LONG // 2] = 1.0
+    values, places = best_candidates(scores, count)
+    rows = [0, 2, MANY]
+    expected, order = sorted_out(scores[rows], count)
+    assert values[rows].tolist() == expected
+    assert places[rows].tolist() == order
+    assert (float(values[1, 0]), int(places[1, 0])) == (1.0, LONG // 2)
 
 
 @pytest.mark.parametrize("place", [0, 500, 1030])

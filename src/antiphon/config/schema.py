@@ -178,7 +178,7 @@ class DecodingConfig(Section):
         1.0, description="exponent a of sum(log p) / length^a; 0: the plain sum"
     )
     max_length: Positive = Field(200, description="longest answer in tokens")
-    batch_size: Positive = Field(64, description="sentences decoded together")
+    batch_size: Positive = Field(128, description="sentences decoded together, at most")
 
 
 class EvaluationConfig(Section):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from antiphon.decoding.crew import at_once
 from antiphon.decoding.engine import Engine
 from antiphon.decoding.flags import (
     ending_flags,
@@ -52,14 +53,22 @@ class Answering:
         found: dict[int, Generation] = {}
         spoken = [row for row, question in enumerate(questions) if not question.silent]
         lengths = [(len(questions[row].prompt), questions[row].length) for row in spoken]
-        for places in alike(lengths, options.batch_size):
-            rows = [spoken[place] for place in places]
-            batch = [questions[row] for row in rows]
-            hypotheses = self.engine.write(
-                batch, [prefixes[row] for row in rows], options, [numbers[row] for row in rows]
+        workers = self.engine.workers
+        batches = [
+            [spoken[place] for place in places]
+            for places in alike(
+                lengths, options.batch_size, beam=options.width, budget=self.engine.budget, least=workers
             )
-            for row, answer in zip(rows, self._made(batch, hypotheses, options, seen), strict=True):
-                found[row] = answer
+        ]
+
+        def answered(rows: list[int]) -> list[Generation]:
+            batch = [questions[row] for row in rows]
+            told = [prefixes[row] for row in rows]
+            hypotheses = self.engine.write(batch, told, options, [numbers[row] for row in rows])
+            return self._made(batch, hypotheses, options, seen)
+
+        for rows, answers in zip(batches, at_once(answered, batches, workers), strict=True):
+            found |= zip(rows, answers, strict=True)
         return [found[row] if row in found else _silence(question) for row, question in enumerate(questions)]
 
     def _made(
@@ -92,8 +101,9 @@ class Answering:
         """
         if not any(UNK in one.tokens for one in found) or not self.wording.words(question):
             return [[] for _ in found]
-        read, given = self.wording.words(question), ([question.source] * len(found), [list(one.tokens) for one in found])
-        rows = zip(found, self.engine.weights(*given), self.engine.copies(*given), strict=True)
+        read, sources = self.wording.words(question), [question.source] * len(found)
+        targets = [list(one.tokens) for one in found]
+        rows = zip(found, self.engine.weights(sources, targets), self.engine.copies(sources, targets), strict=True)
         return [
             []
             if seen is None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+import torch
 
 from antiphon.config.schema import Config
 from antiphon.decoding.ask import Check
@@ -25,12 +26,25 @@ from antiphon.sources.tokens import Tokenizer
 
 __all__ = ["Engine", "ForeignModel", "TorchEngine"]
 
+# With fewer rows a product waits for its weights; with more, what a step works on no longer fits into a core's cache.
+BUDGET = 4096
+
 
 class Engine(Protocol):
     """Reads and writes ids. What it cannot do, it says before anything is computed."""
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def workers(self) -> int:
+        """How many batches it is best asked for at once."""
+        ...
+
+    @property
+    def budget(self) -> int | None:
+        """Positions that a batch should have at most: hypotheses x the longest source; None: any number."""
+        ...
 
     def problems(self, options: SearchOptions) -> list[str]:
         """A sentence for each option that this engine does not have."""
@@ -96,6 +110,15 @@ class TorchEngine:
     @property
     def name(self) -> str:
         return self.model.engine
+
+    @property
+    def workers(self) -> int:
+        """A core for each batch, where torch computes; other engines divide a batch among theirs."""
+        return torch.get_num_threads() if self.name.startswith("torch") else 1
+
+    @property
+    def budget(self) -> int | None:
+        return BUDGET
 
     @property
     def looks(self) -> bool:

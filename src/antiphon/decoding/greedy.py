@@ -8,8 +8,8 @@ from typing import TypeVar
 from torch import Tensor
 
 from antiphon.decoding.ask import Ask
-from antiphon.decoding.constraints import IMPOSSIBLE
 from antiphon.decoding.hypothesis import Hypothesis, Step
+from antiphon.decoding.ranking import best_candidates
 from antiphon.decoding.single import single_search
 from antiphon.sequence import State
 
@@ -28,7 +28,4 @@ def greedy_search(step: Step[S], state: S, ask: Ask) -> list[Hypothesis]:
 
 def _best(scores: Tensor, sentences: Tensor) -> Tensor:  # noqa: ARG001 (all are treated alike)
     """The first of the most probable tokens of each row [B]."""
-    values, tokens = scores.max(dim=1)
-    if bool(values.isnan().any()):  # to max, NaN is the highest
-        return scores.masked_fill(scores.isnan(), IMPOSSIBLE).max(dim=1).indices
-    return tokens
+    return best_candidates(scores, 1)[1].squeeze(1)

@@ -8,10 +8,27 @@ from itertools import groupby
 __all__ = ["alike"]
 
 
-def alike(lengths: Sequence[tuple[int, ...]], size: int) -> Iterator[list[int]]:
-    """Row numbers, `size` at most and like lengths together; in one group the first lengths (of prompts) are equal."""
-    order = sorted(range(len(lengths)), key=lambda row: lengths[row])
-    for _, group in groupby(order, key=lambda row: lengths[row][0]):
-        rows = list(group)
-        for first in range(0, len(rows), size):
-            yield rows[first : first + size]
+def alike(
+    lengths: Sequence[tuple[int, ...]], size: int, *, beam: int = 1, budget: int | None = None, least: int = 1
+) -> list[list[int]]:
+    """Batches of row numbers, like lengths together, the longest first; in one, the first (of prompts) are equal.
+
+    A batch has `size` rows at most, and no more than fit the budget: rows x beam x the longest second length (of
+    sources); None: any number. Where there are rows enough, there are at least so many batches.
+    """
+    order = sorted(range(len(lengths)), key=lambda row: lengths[row], reverse=True)
+    size = max(1, min(size, -(-len(order) // least)))
+    return [
+        batch
+        for _, group in groupby(order, key=lambda row: lengths[row][0])
+        for batch in _filled(list(group), lengths, size, None if budget is None else budget // beam)
+    ]
+
+
+def _filled(rows: list[int], lengths: Sequence[tuple[int, ...]], size: int, budget: int | None) -> Iterator[list[int]]:
+    """The first row of a batch is its longest, so it says how many there can be."""
+    while rows:
+        longest = max(1, lengths[rows[0]][1])
+        fit = size if budget is None else max(1, min(size, budget // longest))
+        yield rows[:fit]
+        rows = rows[fit:]

@@ -73,6 +73,11 @@ class SearchOptions:
         found += [f"{name}: must be a finite number, not {value:g}" for name, value in endless]
         return found if self.sampling is None else [*found, *self.sampling.problems()]
 
+    @property
+    def width(self) -> int:
+        """Hypotheses of a sentence that are on their way at once."""
+        return self.beam if self.sampling is None else self.n_best
+
     def _together(self) -> list[str]:
         found = []
         if self.sampling is None and self.n_best > self.beam:
@@ -88,10 +93,10 @@ class SearchOptions:
             found.append(f"min_length: {self.min_length} is more than max_length {self.max_length}; change one of them")
         if self.min_ratio is not None and self.max_ratio is not None and self.min_ratio > self.max_ratio:
             found.append(f"min_ratio: {self.min_ratio:g} is more than max_ratio {self.max_ratio:g}; change one of them")
-        wide, width = ("beam", self.beam) if self.sampling is None else ("n_best", self.n_best)
-        if width * self.batch_size * self.max_length > MOST:
+        if self.width * self.batch_size * self.max_length > MOST:
+            wide = "beam" if self.sampling is None else "n_best"
             found.append(
-                f"{wide} x batch_size x max_length: {width} x {self.batch_size} x {self.max_length} is more than "
+                f"{wide} x batch_size x max_length: {self.width} x {self.batch_size} x {self.max_length} is more than "
                 f"{MOST:,} tokens at once; make one of them smaller"
             )
         return [*found, *self._kinds()]

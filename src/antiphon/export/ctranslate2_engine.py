@@ -76,6 +76,8 @@ class CTranslate2Engine:
     """
 
     name = "ctranslate2"
+    workers = 2  # one batch computes while the answers to another become text
+    budget = None
 
     def __init__(
         self, translator: Translator, wording: Wording, *, tokens: tuple[int, int], longest: int, shortlist: bool

@@ -42,7 +42,7 @@ def make_shortlist(
     config = read_folder_config(folder)
     data = config.data
     if isinstance(config.model, EncoderDecoderConfig) and config.model.copying:
-        raise UserError(f"{folder}: this run copies, and words of the source may be on no list; it can have no shortlist")
+        raise UserError(f"{folder}: this run copies, and words of its source may be on no list; use it without one")
     if data.source is None:
         raise UserError(f"{folder}: a language model has no source that could tell what it will say")
     if data.text is None:
