@@ -17,7 +17,7 @@ def alike(
     sources); None: any number. Where there are rows enough, there are at least so many batches.
     """
     order = sorted(range(len(lengths)), key=lambda row: lengths[row], reverse=True)
-    size = max(1, min(size, -(-len(order) // least)))
+    size = max(1, min(size, len(order) // least))
     return [
         batch
         for _, group in groupby(order, key=lambda row: lengths[row][0])
