@@ -13,7 +13,7 @@ from antiphon.config.image import CellsConfig, FrameCellsConfig, FramesConfig, I
 from antiphon.encoders.grid import GridPositions, row_by_row
 from antiphon.encoders.image import CellsFront, FrameCellsFront, PatchesFront
 from antiphon.encoders.positions import SinusoidalPositions
-from antiphon.encoders.residual import ChannelNorm, ResidualBlock, ResidualCells
+from antiphon.encoders.residual import PictureNorm, ResidualBlock, ResidualCells
 from antiphon.sequence import Sequence
 
 LINES = ImageConfig(height=10, width=None)
@@ -146,8 +146,8 @@ def test_a_residual_block_by_its_formula() -> None:
         nn.init.normal_(norm.weight)
         nn.init.normal_(norm.bias)
 
-    def bent(values: Tensor, norm: ChannelNorm) -> Tensor:
-        mean, var = values.mean(1, keepdim=True), values.var(1, keepdim=True, correction=0)
+    def bent(values: Tensor, norm: PictureNorm) -> Tensor:
+        mean, var = values.mean(), values.var(correction=0)  # of the one picture
         normed = (values - mean) / (var + norm.eps).sqrt()
         return (normed * norm.weight[:, None, None] + norm.bias[:, None, None]).clamp(min=0)
 
@@ -162,8 +162,10 @@ def test_a_residual_block_by_its_formula() -> None:
     torch.testing.assert_close(block(x, None), expected)
 
 
-def test_each_stage_halves_and_blocks_see_further() -> None:
+def test_each_stage_halves_and_blocks_see_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without norms, through which every cell has its share in all."""
     torch.manual_seed(1)
+    monkeypatch.setattr(PictureNorm, "forward", lambda _, cells, _real: cells)
     for blocks, reach in ((0, 3), (1, 11)):
         network = ResidualCells(inputs=1, channels=[4], blocks=blocks)
         pixels = torch.randn(1, 1, 41, 41, requires_grad=True)
@@ -187,12 +189,13 @@ def test_columns_stack_the_cells_of_a_column() -> None:
     torch.testing.assert_close(front(source).values[0], expected)
 
 
-def test_a_frame_is_the_mean_of_its_cells() -> None:
+def test_a_frame_is_made_of_all_its_cells() -> None:
     torch.manual_seed(1)
     front, source = frame_cells(), batch([3], 90)
     frame = source.values[0, 1].reshape(1, 5, 6, 3).permute(0, 3, 1, 2)
-    expected = front.W(front.network(frame, None)[0].flatten(1).mean(1))
-    torch.testing.assert_close(front(source).values[0, 1], expected)
+    cells = front.network(frame, None)[0]  # [C', n, m]
+    stacked = torch.stack([value for channel in cells for row in channel for value in row])
+    torch.testing.assert_close(front(source).values[0, 1], front.W(stacked))
 
 
 def test_positions_tell_row_and_column() -> None:

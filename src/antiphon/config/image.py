@@ -72,7 +72,7 @@ class PatchesConfig(Section):
 
 
 class FrameCellsConfig(Section):
-    """The network of `cells` over each frame of a video; a frame's vector is the mean of its cells."""
+    """The network of `cells` over each frame of a video; a frame's vector is made of all its cells."""
 
     kind: Literal["frame-cells"] = Field("frame-cells", description=FRONTS)
     channels: Channels = Field([16, 32, 64], description=STAGES)

@@ -87,21 +87,21 @@ class PatchesFront(nn.Module):
 
 
 class FrameCellsFront(nn.Module):
-    """h_t = W mean_ij c_ij + b, c_ij the cells of frame t"""
+    """h_t = W [c_11; ..; c_nm] + b, c_ij the cells of frame t: where something is counts"""
 
     def __init__(self, *, config: FrameCellsConfig, reader: FramesConfig, size: int) -> None:
         super().__init__()
         self.size = size
         self.frame = (reader.height, reader.width, _colours(reader))
         self.network = ResidualCells(inputs=_colours(reader), channels=config.channels, blocks=config.blocks)
-        self.W = unit_linear(self.network.size, size)
+        cells = _up(reader.height, self.network.shrinks) * _up(reader.width, self.network.shrinks)
+        self.W = unit_linear(cells * self.network.size, size)
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, source: Sequence) -> Sequence:
         """Values [B, T, H W C] become [B, T, E]; the network sees the real frames only."""
         real = source.values[source.mask].reshape(-1, *self.frame)  # [all frames, H, W, C]
-        means = self.network(real.permute(0, 3, 1, 2), None).mean((2, 3))
-        vectors = self.W(means)
+        vectors = self.W(self.network(real.permute(0, 3, 1, 2), None).flatten(1))
         values = vectors.new_zeros(*source.mask.shape, self.size)
         values[source.mask] = vectors
         return Sequence(self.dropout(values), source.mask)
