@@ -12,7 +12,7 @@ from typing import get_args
 import pytest
 from torch import nn
 
-from antiphon.build import ALIGNMENTS, DECODERS, ENCODERS, MODELS, SCORES, build_model
+from antiphon.build import ALIGNMENTS, DECODERS, ENCODERS, FRONTS, MODELS, SCORES, build_for
 from antiphon.config.checks import check_config
 from antiphon.config.models import EncoderDecoderConfig
 from antiphon.config.read import read_config
@@ -53,7 +53,7 @@ def named(place: str) -> object:
 
 def test_the_table_is_read() -> None:
     numbers = {row.number for row in ROWS}
-    wanted = "L1 L2 E1 E2 E3 E4 C1 C2 C3 C4 C5 A1 A2 A3 A4 A5 T1 T2 T3 T4 T5 R1 R2 R3 R4 S1 S2 S3"
+    wanted = "L1 L2 E1 E2 E3 E4 E5 C1 C2 C3 C4 C5 A1 A2 A3 A4 A5 T1 T2 T3 T4 T5 R1 R2 R3 R4 S1 S2 S3"
     assert set(wanted.split()) <= numbers
 
 
@@ -90,7 +90,7 @@ def test_the_configuration_selects_the_class(row: Row) -> None:
     assert check_config(config) == []
     chosen = named(row.place)
     if isinstance(chosen, type) and issubclass(chosen, nn.Module):
-        model = build_model(config.model, source_tokens=8, target_tokens=8)
+        model = build_for(config.model, config.data.sources, [8] * len(config.data.sources), target_tokens=8)
         assert any(isinstance(module, chosen) for module in model.modules())
 
 
@@ -98,6 +98,7 @@ def test_everything_in_build_has_a_row() -> None:
     """What `build.py` lists is in the textbook."""
     settings = {f"{key}={value}" for row in ROWS for key, value in flat(row.settings).items()}
     wanted = {
+        *(f"model.front.kind={name}" for name in FRONTS),
         *(f"model.encoder.kind={name}" for name in ENCODERS),
         *(f"model.context.score={name}" for name in SCORES),
         *(f"model.context.alignment={name}" for name in ALIGNMENTS),
