@@ -49,6 +49,17 @@ BAD_SOUNDS: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 
 
+def test_samples_that_are_too_large(tmp_path: Path) -> None:
+    soundfile.write(tmp_path / "a.wav", (SOUND * 1e25).astype(np.float32), 8000, subtype="FLOAT")
+    with pytest.raises(UnreadableError, match="samples too large for a spectrum"):
+        AudioReader(AudioConfig(rate=8000)).read(str(tmp_path / "a.wav"))
+
+
+def test_a_sentence_in_place_of_a_path() -> None:
+    with pytest.raises(UnreadableError, match="no such file"):
+        AudioReader(AudioConfig()).read("one word and another " * 40)
+
+
 @pytest.mark.parametrize("case", BAD_SOUNDS)
 def test_a_bad_sound_is_a_fact(tmp_path: Path, case: str) -> None:
     write, fact = BAD_SOUNDS[case]

@@ -76,6 +76,12 @@ BAD: list[tuple[str, Config]] = [
      config([TEXT, TEXT], encoder={**LEARNT, "longest": 9})),
     ("model.encoder[1].longest: a table of 9 learnt positions, but sequences may be 201 tokens long",
      config([TEXT, TEXT], encoder=[{**LEARNT, "longest": 201}, {**LEARNT, "longest": 9}])),
+    ("data.source.max_length: 9 is less than the width 10, so every picture would be left out",
+     config({**IMAGE, "width": 10, "max_length": 9})),
+    ("model.front.kernel: 4 is even, so it has no middle; set it to 3 or 5",
+     config(FEATURES, front={"kind": "subsampled", "kernel": 4})),
+    ("data.source.value_width: 3 is the width of a mask, but value_masks is 0; set it back to 2, or",
+     config({**FEATURES, "value_width": 3, "time_width": 3, "time_masks": 1})),
     ("data.shared_vocabulary: one vocabulary cannot have data.source[1].tokens words",
      config([TEXT, {**TEXT, "tokens": "words"}], data={"shared_vocabulary": True})),
 ]  # fmt: skip
@@ -124,6 +130,11 @@ def test_slips_inside_lists_and_choices_are_named(tmp_path: Path) -> None:
         "data.source[1].tokns: 'text' has no such key; did you mean 'tokens'?",
         "model.encoder[0].siz: 'gru' has no such key; did you mean 'size'?",
     ]
+
+
+def test_a_number_that_is_too_large_is_told_the_limit(tmp_path: Path) -> None:
+    [found] = problems(tmp_path, "data: {train: t.tsv, source: {kind: audio, mels: 1000}}\n")
+    assert found == "data.source.mels: expected a whole number above 0 and of at most 256, got 1000"
 
 
 def test_a_key_of_another_kind_of_source_is_named(tmp_path: Path) -> None:

@@ -47,7 +47,8 @@ def test_every_key_stands_there_with_its_description() -> None:
     assert all("  # " in line for line in lines if line)
     for section in (DataConfig, TextConfig, TrainingConfig, EncoderDecoderConfig):
         for name, field in section.model_fields.items():
-            assert any(line.lstrip().startswith(f"{name}:") and str(field.description) in line for line in lines)
+            key, said = f"{field.alias or name}:", str(field.description)
+            assert any(line.lstrip().startswith(key) and said in line for line in lines)
 
 
 def test_comments_of_a_section_are_aligned() -> None:

@@ -98,3 +98,9 @@ def test_faults(tmp_path: Path) -> None:
     assert fact(str(tmp_path / "empty")) == "a folder without pictures"
     (tmp_path / "empty" / "1.png").write_text("text")
     assert fact(str(tmp_path / "empty")).startswith("1.png: not a picture")
+
+
+def test_a_sentence_in_place_of_a_path() -> None:
+    for ask in (GREY.length, GREY.read):
+        with pytest.raises(UnreadableError, match="neither a folder of pictures nor an array"):
+            ask("one word and another " * 40)

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from antiphon.config.checks import check_config
 from antiphon.config.schema import Config
@@ -167,6 +168,20 @@ def test_more_pairs_make_a_larger_model() -> None:
     assert small.config.model.encoder.size < large.config.model.encoder.size
     assert small.config.training.batch_tokens < large.config.training.batch_tokens
     assert "about 21,000, the first 20,000 looked at" in large.reasons[1]
+
+
+def test_a_sentence_may_be_longer_than_a_path() -> None:
+    table("train.tsv", [(f"{sentence(n)} " * 10, spelling(n)) for n in range(50)])
+    assert guessed("train.tsv").config.data.text is not None
+
+
+def test_questions_beside_lines_of_text() -> None:
+    for number in range(20):
+        Image.new("L", (120, 20), number).save(f"{number}.png")
+    rows = [(f"{number}.png", "what is written here", spelling(number)) for number in range(20)]
+    table("train.tsv", [("image", "question", "answer"), *rows])
+    model = guessed("train.tsv").config.model
+    assert [front and front.kind for front in model.front] == ["cells", None]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,9 @@ from antiphon.decoding.generator import Generator
 from antiphon.decoding.questions import UnreadableInputError
 from antiphon.errors import UserError
 from antiphon.folder import LoadedModel, fresh_model, load_model, save_model
+from antiphon.pictures.sources import draw_sources
 from antiphon.sources.corpus import prepare
+from antiphon.sources.paths import Paths
 
 COUNT: dict[str, Any] = {"kind": "text", "column": "count", "tokens": "words"}
 FEATURES: dict[str, Any] = {"kind": "features", "column": "path", "max_length": 4}
@@ -90,6 +92,21 @@ def test_parts_are_named_and_long_ones_cut(tmp_path: Path) -> None:
     assert answer.parts == [Part(0, "text", "2 9", 0, 2), Part(1, "features", long, 3, 6)]
     assert "unknown symbols in the source 1: '9' x 1" in answer.flags
     assert "truncated: the source 2 has 7 positions, only the first 4 were read" in answer.flags
+
+
+@pytest.mark.parametrize("front", [None, {"kind": "subsampled", "channels": 8}, {"kind": "linear", "stack": 3}])
+def test_what_was_cut_is_drawn_as_far_as_it_was_read(tmp_path: Path, front: Any) -> None:  # noqa: ANN401
+    model = generator(tmp_path, {**FEATURES, "max_length": 9}, front=front)
+    np.save(tmp_path / "long.npy", np.ones((20, 4), np.float32))
+    answer = model.generate(str(tmp_path / "long.npy"))
+    assert draw_sources(answer, model.config, tmp_path / "a.svg") == [tmp_path / "a.svg"]
+
+
+def test_an_empty_path_is_a_fact(tmp_path: Path) -> None:
+    model = generator(tmp_path, FEATURES)
+    line = Paths.of_lines(model.config.data, None).resolved(" ")
+    with pytest.raises(UnreadableInputError, match="source 1: : an empty path"):
+        model.generate([line])
 
 
 def test_an_empty_text_beside_a_file_is_read(tmp_path: Path) -> None:

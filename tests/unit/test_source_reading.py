@@ -48,6 +48,14 @@ def test_a_corpus_of_files_has_paths_and_lengths_only(tmp_path: Path) -> None:
     assert "source" not in prepared.facts["vocabulary"]
 
 
+def test_what_is_too_long_is_not_read(tmp_path: Path) -> None:
+    """Its numbers are no numbers, which only a reader would see."""
+    data = data_of(tmp_path, {**FEATURES, "max_length": 50})
+    np.save(tmp_path / "data" / "arrays" / "0.npy", np.full((51, 4), np.nan, np.float32))
+    reasons = prepare(data, lambda _: None).facts["dropped"]["reasons"]
+    assert set(reasons) == {"source longer than 50 positions"}
+
+
 def test_several_sources_keep_their_order(tmp_path: Path) -> None:
     prepared = prepared_of(tmp_path, [COUNT, FEATURES])
     rows = prepared.train.source

@@ -161,7 +161,7 @@ def show(generator: Generator, text: str, kind: Kind | None, layer: int | None, 
     if answer.looks is not None and view.weights.shape[:2] != (1, 1):
         say(mean_of(view))
     width = shutil.get_terminal_size((100, 24)).columns
-    print(attention_text(view.mean, view.columns, view.rows, width, colour=sys.stdout.isatty()))
+    print(attention_text(view.mean, view.columns, view.rows, width, colour=sys.stdout.isatty(), copied=view.copied))
 
 
 def mean_of(view: View) -> str:

@@ -90,7 +90,7 @@ def generate(
     shortlist: Shortlist = False,
     int8: Int8 = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
-    weights: Annotated[bool, typer.Option("--weights", help="With --json: attention weights, and what was copied.")] = False,
+    weights: Annotated[bool, typer.Option("--weights", help="With --json: the attention weights, and copies.")] = False,
 ) -> None:
     """A line in, a line out, in the same order.
 

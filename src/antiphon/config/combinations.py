@@ -13,6 +13,7 @@ from antiphon.config.models import (
     RecurrentEncoderConfig,
     StaticContextConfig,
     TransformerConfig,
+    state_size,
     vector_size,
 )
 from antiphon.config.schema import Config, TextConfig
@@ -47,12 +48,6 @@ def encoder_paths(model: EncoderDecoderConfig) -> list[tuple[str, EncoderConfig]
     if not isinstance(model.encoder, list):
         return [("model.encoder", model.encoder)]
     return [(f"model.encoder[{number}]", encoder) for number, encoder in enumerate(model.encoder)]
-
-
-def state_size(encoder: EncoderConfig) -> int:
-    """The size of the encoder's states: both directions side by side."""
-    both = isinstance(encoder, RecurrentEncoderConfig) and encoder.bidirectional
-    return encoder.size * (2 if both else 1)
 
 
 def pairing_problems(model: EncoderDecoderConfig) -> list[str]:

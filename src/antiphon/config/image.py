@@ -27,7 +27,7 @@ class PictureConfig(Section):
     folder: str | None = Field(None, description="where the paths begin; null: at the folder of the data file")
     colour: bool = Field(True, description="true: red, green and blue | false: grey")
     shift: Share = Field(0.0, description="training: move it at random by up to this share of its height, each way")
-    scale: Share = Field(
+    scale: Annotated[float, Field(ge=0.0, le=0.9)] = Field(
         0.0, description="training: make it smaller or larger at random by up to this share; variable width: smaller"
     )
     contrast: Share = Field(0.0, description="training: spread or draw in its shades at random by up to this share")

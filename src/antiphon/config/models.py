@@ -34,6 +34,7 @@ __all__ = [
     "TransformerConfig",
     "TransformerDecoderConfig",
     "TransformerEncoderConfig",
+    "state_size",
     "vector_size",
 ]
 
@@ -250,6 +251,12 @@ USUAL_CONTEXT = {"plain": "last", "transformer": "multi-head"}  # for the others
 def vector_size(part: EncoderConfig | DecoderConfig) -> int:
     """The size of a token's vector: a Transformer's is that of its states, and without an encoder it is the state."""
     return part.size if isinstance(part, TransformerConfig | NoEncoderConfig) else part.embedding
+
+
+def state_size(encoder: EncoderConfig) -> int:
+    """The size of the encoder's states: both directions side by side."""
+    both = isinstance(encoder, RecurrentEncoderConfig) and encoder.bidirectional
+    return encoder.size * (2 if both else 1)
 
 
 class EncoderDecoderConfig(Section):

@@ -229,7 +229,8 @@ def expected(node: Node) -> str:
 
 def bounds(node: Node) -> str:
     """The limits of a number, in words."""
-    words = [("exclusiveMinimum", "above"), ("minimum", "of at least"), ("exclusiveMaximum", "below")]
+    words = [("exclusiveMinimum", "above"), ("minimum", "of at least")]
+    words += [("exclusiveMaximum", "below"), ("maximum", "of at most")]
     limits = [f"{word} {node[key]:g}" for key, word in words if key in node]
     return " " + " and ".join(limits) if limits else ""
 

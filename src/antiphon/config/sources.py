@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from antiphon.config.models import (
-    EncoderDecoderConfig,
-    FrontConfig,
-    RecurrentEncoderConfig,
-)
+from antiphon.config.image import ImageConfig
+from antiphon.config.models import EncoderDecoderConfig, FrontConfig, state_size
 from antiphon.config.schema import Config, SourceConfig, TextConfig
+from antiphon.config.sound import SubsampledConfig
 
 __all__ = ["FRONTS_OF", "front_of", "fronts_of", "source_problems"]
 
@@ -37,6 +35,8 @@ def source_problems(config: Config) -> list[str]:
     return [
         *_number_problems(config),
         *_kind_problems(config),
+        *_mask_problems(config),
+        *_width_problems(config),
         *_text_problems(config),
         *_size_problems(config),
         *_part_problems(config),
@@ -80,7 +80,35 @@ def _kind_problems(config: Config) -> list[str]:
                 f"{key}.kind: {front.kind} is not for {data.place(number)}, which is of kind {source.kind}; "
                 f"{remedy}{what} to null"
             )
+        if isinstance(front, SubsampledConfig) and front.kernel % 2 == 0:
+            odd = f"{front.kernel - 1} or {front.kernel + 1}"
+            problems.append(f"{key}.kernel: {front.kernel} is even, so it has no middle; set it to {odd}")
     return problems
+
+
+def _mask_problems(config: Config) -> list[str]:
+    """How wide a mask is means nothing where there is none."""
+    problems = []
+    for number, source in enumerate(config.data.sources):
+        for name in ("time", "mel", "value"):
+            width, usual = getattr(source, f"{name}_width", None), type(source).model_fields.get(f"{name}_width")
+            if usual is not None and width != usual.default and not getattr(source, f"{name}_masks"):
+                place = f"{config.data.place(number)}.{name}"
+                problems.append(
+                    f"{place}_width: {width} is the width of a mask, but {name}_masks is 0; "
+                    f"set it back to {usual.default}, or {place}_masks to 1 or more"
+                )
+    return problems
+
+
+def _width_problems(config: Config) -> list[str]:
+    """A picture has as many positions as it is wide."""
+    return [
+        f"{config.data.place(number)}.max_length: {source.max_length} is less than the width {source.width}, so every "
+        f"picture would be left out; set it to {source.width} or more"
+        for number, source in enumerate(config.data.sources)
+        if isinstance(source, ImageConfig) and source.width is not None and source.width > source.max_length
+    ]
 
 
 def _text_problems(config: Config) -> list[str]:
@@ -130,17 +158,11 @@ def _size_problems(config: Config) -> list[str]:
     model = config.model
     if not isinstance(model, EncoderDecoderConfig) or not isinstance(model.encoder, list):
         return []
-    sizes = [_state_size(encoder) for encoder in model.encoder]
+    sizes = [state_size(encoder) for encoder in model.encoder]
     if len(set(sizes)) == 1:
         return []
     said = " and ".join(map(str, sizes))
     return [f"model.encoder: states of {said} cannot stand side by side; make them of one size (both directions count)"]
-
-
-def _state_size(encoder: object) -> int:
-    assert hasattr(encoder, "size")
-    both = isinstance(encoder, RecurrentEncoderConfig) and encoder.bidirectional
-    return int(encoder.size) * (2 if both else 1)
 
 
 def _part_problems(config: Config) -> list[str]:

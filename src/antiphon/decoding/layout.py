@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from torch import Tensor, nn
+from typing import TypeVar
 
-from antiphon.model import SequenceModel
+from torch import Tensor, nn
 
 __all__ = ["laid_out"]
 
+Model = TypeVar("Model", bound=nn.Module)
 
-def laid_out(model: SequenceModel) -> SequenceModel:
+
+def laid_out(model: Model) -> Model:
     """The model with the same numbers in another order in memory: W [N, K] lies as Wᵀ does.
 
     Then a product need not turn W over first, which costs most when there are few rows: a last layer of 8,000 tokens

@@ -7,6 +7,7 @@ from torch import nn
 from torch.nn import functional
 
 from antiphon.config.sound import LinearConfig, SubsampledConfig
+from antiphon.encoders.linear import unit_linear
 from antiphon.sequence import Sequence
 
 __all__ = ["LinearFront", "SubsampledFront"]
@@ -29,7 +30,7 @@ class SubsampledFront(nn.Module):
         self.convolutions = nn.ModuleList(
             _halving(width, config.channels, config.kernel) for width in (inputs, config.channels)
         )
-        self.W = _unit_linear(config.channels, size)
+        self.W = unit_linear(config.channels, size)
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, source: Sequence) -> Sequence:
@@ -58,7 +59,7 @@ class LinearFront(nn.Module):
         self.size = size
         self.seconds = seconds
         self.factor = config.stack  # steps from one vector to the next
-        self.W = _unit_linear(inputs * config.stack, size)
+        self.W = unit_linear(inputs * config.stack, size)
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, source: Sequence) -> Sequence:
@@ -85,14 +86,6 @@ def _halving(inputs: int, channels: int, kernel: int) -> nn.Conv1d:
     assert convolution.bias is not None
     nn.init.zeros_(convolution.bias)
     return convolution
-
-
-def _unit_linear(inputs: int, size: int) -> nn.Linear:
-    """From values of about 1 to vectors of about length 1, as long as those of tokens."""
-    linear = nn.Linear(inputs, size)
-    nn.init.normal_(linear.weight, std=(inputs * size) ** -0.5)
-    nn.init.zeros_(linear.bias)
-    return linear
 
 
 def _place(step: int, seconds: float | None) -> str:

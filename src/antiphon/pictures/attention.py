@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from antiphon.pictures.canvas import Font, Ruler, choose_font, draw_scale, note_lines, save_figure, stride
+from antiphon.pictures.copied import ROOM, draw_copied
 from antiphon.pictures.palette import HEAT, INK, LINE, QUIET
 
 __all__ = ["draw_attention"]
@@ -44,10 +45,12 @@ def draw_attention(
     *,
     note: str = "",
     part: tuple[int, int] | None = None,
+    copied: list[float] | None = None,
 ) -> None:
     """Write a_ij, the weight of source token j when target token i was written, as PNG or SVG by suffix.
 
-    The note goes below; `part` draws a line after so many rows and one after so many columns.
+    The note goes below; `part` draws a line after so many rows and one after so many columns; `copied` are the
+    probabilities that the target tokens were copied, drawn beside them.
     """
     if np.shape(weights) != (len(target), len(source)):
         raise ValueError(f"weights {np.shape(weights)} do not fit {len(target)} target and {len(source)} source tokens")
@@ -66,8 +69,10 @@ def draw_attention(
     if part is not None:
         axes.axhline(part[0] - 0.5, color=INK, linewidth=0.8)
         axes.axvline(part[1] - 0.5, color=INK, linewidth=0.8)
-    high = min(size.down, 1.5) / size.down
-    draw_scale(figure, image, font, (1.0 + 0.12 / size.across, 1.0 - high, 0.10 / size.across, high))
+    if copied:
+        draw_copied(figure, font, copied, points=_POINTS, height=size.down)
+    high, beside = min(size.down, 1.5) / size.down, 0.12 + (ROOM if copied else 0.0)
+    draw_scale(figure, image, font, (1.0 + beside / size.across, 1.0 - high, 0.10 / size.across, high))
     if title:
         _write_title(axes, font, title)
     if note:

@@ -17,6 +17,7 @@ from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from antiphon.pictures.canvas import Font, Ruler, choose_font, draw_scale, note_lines, save_figure, stride
+from antiphon.pictures.copied import ROOM, draw_copied
 from antiphon.pictures.palette import HEAT, INK, LINE, QUIET
 
 __all__ = ["draw_heads"]
@@ -79,11 +80,13 @@ def draw_heads(
     layers: list[int] | None = None,
     heads: list[int] | None = None,
     part: tuple[int, int] | None = None,
+    copied: list[float] | None = None,
 ) -> None:
     """Write weights [L, N, T, S] as PNG or SVG by suffix: a row of panels for each layer, a column for each head.
 
     `layers` and `heads` are their numbers, if not 1, 2, 3, ...; the note goes below the panels. `part` draws a line
-    after so many rows and one after so many columns of each.
+    after so many rows and one after so many columns of each. `copied` are the probabilities that the tokens of the rows
+    were copied, drawn beside the last layer.
     """
     if np.ndim(weights) != 4 or np.shape(weights)[2:] != (len(rows), len(columns)) or not np.size(weights):
         raise ValueError(f"weights {np.shape(weights)} do not fit {len(rows)} rows and {len(columns)} columns")
@@ -99,8 +102,10 @@ def draw_heads(
     above = _write_columns(axes, [font.writable(column) for column in columns], layout, font)
     names = layers or list(range(1, layout.layers + 1)), heads or list(range(1, layout.heads + 1))
     _name_panels(axes, layout, font, names, left=left, above=above)
-    high = min(layout.height, 1.5) / layout.height
-    draw_scale(figure, image, font, (1.0 + 0.16 / layout.width, 1.0 - high, 0.10 / layout.width, high))
+    if copied:
+        draw_copied(figure, font, copied, points=layout.points, height=layout.rows * layout.down)
+    high, beside = min(layout.height, 1.5) / layout.height, 0.16 + (ROOM if copied else 0.0)
+    draw_scale(figure, image, font, (1.0 + beside / layout.width, 1.0 - high, 0.10 / layout.width, high))
     if title:
         _write(axes, font, 10.5, -left, -above - 0.42, font.writable(title, longest=100, keep=" "), INK, "left")
     if note:

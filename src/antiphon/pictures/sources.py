@@ -4,15 +4,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from antiphon.config.image import FramesConfig, ImageConfig
-from antiphon.config.schema import Config, SourceConfig
-from antiphon.config.sound import AudioConfig, FeaturesConfig
+from antiphon.config.models import EncoderDecoderConfig
+from antiphon.config.schema import Config
+from antiphon.config.sound import AudioConfig, FeaturesConfig, LinearConfig
+from antiphon.config.sources import front_of, fronts_of
 from antiphon.decoding.generation import Generation, Part
+from antiphon.encoders.sound import SubsampledFront
 from antiphon.pictures.attention import draw_attention
 from antiphon.pictures.cells import draw_cells
 from antiphon.pictures.frames import draw_frames
@@ -35,36 +34,42 @@ def draw_sources(generation: Generation, config: Config, path: Path) -> list[Pat
     assert generation.weights is not None
     paths = picture_paths(len(generation.parts), path)
     for part, file in zip(generation.parts, paths, strict=True):
-        _draw_part(part, config.data.sources[part.source], generation, file)
+        _draw_part(part, config, generation, file)
     return paths
 
 
-def _draw_part(part: Part, source: SourceConfig, generation: Generation, path: Path) -> None:
+def _draw_part(part: Part, config: Config, generation: Generation, path: Path) -> None:
+    """What was too long is drawn as far as it was read."""
     assert generation.weights is not None
+    source = config.data.sources[part.source]
     here = slice(part.first, part.last + 1)
     weights, words, title = generation.weights[:, here], generation.tokens, generation.text
     match source:
         case ImageConfig():
             image = ImageReader(source)
             grid = part.grid or (1, weights.shape[1])
-            draw_cells(image.picture(image.read(part.text)), weights.reshape(len(words), *grid), words, path, title)
+            seen = image.picture(image.read(part.text)[: source.max_length])
+            draw_cells(seen, weights.reshape(len(words), *grid), words, path, title)
         case FramesConfig():
-            video = FramesReader(source)
-            draw_frames(video.picture(video.read(part.text)), weights, words, path, title)
+            video, factor = FramesReader(source), _factor(config, part.source)
+            frames = video.picture(video.read(part.text)[: source.max_length])
+            each = weights.repeat(factor, axis=1)[:, : len(frames)] / factor  # what are read as one share its weight
+            draw_frames(frames, each, words, path, title)
         case AudioConfig():
-            steps = AudioReader(source).read(part.text)
-            _draw_steps(steps, weights, words, path, title, seconds=source.step / 1000)
+            steps, factor = AudioReader(source).read(part.text)[: source.max_length], _factor(config, part.source)
+            draw_spectrogram(steps, weights, words, path, title, factor=factor, seconds=source.step / 1000)
         case FeaturesConfig():
-            steps = FeaturesReader(source, FeaturesReader.first_width(part.text)).read(part.text)
-            _draw_steps(steps, weights, words, path, title, seconds=None)
+            features = FeaturesReader(source, FeaturesReader.first_width(part.text))
+            steps, factor = features.read(part.text)[: source.max_length], _factor(config, part.source)
+            draw_spectrogram(steps, weights, words, path, title, factor=factor)
         case _:
             draw_attention(weights, generation.source_tokens[here], words, path, title=title)
 
 
-def _draw_steps(
-    steps: NDArray[Any], weights: NDArray[Any], words: list[str], path: Path, title: str, *, seconds: float | None
-) -> None:
-    """Vector j of the S' stands for `factor` steps of the S; the front has chosen it."""
-    count = weights.shape[1]
-    factor = next(factor for factor in range(1, len(steps) + 1) if int(np.ceil(len(steps) / factor)) == count)
-    draw_spectrogram(steps, weights, words, path, title, factor=factor, seconds=seconds)
+def _factor(config: Config, number: int) -> int:
+    """Steps, vectors or frames of a source for which one vector of its front stands."""
+    assert isinstance(config.model, EncoderDecoderConfig)
+    chosen = fronts_of(config.model, len(config.data.sources))[number]
+    if isinstance(chosen, LinearConfig):
+        return chosen.stack
+    return SubsampledFront.factor if front_of(config.data.sources[number].kind, chosen) == "subsampled" else 1

@@ -17,15 +17,24 @@ __all__ = ["attention_text"]
 
 _SHADES = ((0.75, "█"), (0.50, "▓"), (0.25, "▒"), (0.05, "░"), (-1.0, "·"))
 _LEGEND = "· under 5 %   ░ under 25 %   ▒ under 50 %   ▓ under 75 %   █ the rest"
+_COPIED = "the number before a row: how probable it is that the token was copied"
 _WIDEST_LABEL = 16
 _TALLEST_LABEL = 12
 _CELL, _LARGEST, _END = "\x1b[36m", "\x1b[35m", "\x1b[0m"  # cyan and magenta are readable on light and on dark
 
 
 def attention_text(
-    weights: NDArray[Any], source: list[str], target: list[str], width: int = 80, colour: bool = False
+    weights: NDArray[Any],
+    source: list[str],
+    target: list[str],
+    width: int = 80,
+    colour: bool = False,
+    copied: list[float] | None = None,
 ) -> str:
-    """A row for every target token, a column for every source token; a list of the strongest where that is too wide."""
+    """A row for every target token, a column for every source token; a list of the strongest where that is too wide.
+
+    `copied` are the probabilities that the target tokens were copied: a column at the left of the others.
+    """
     if np.shape(weights) != (len(target), len(source)):
         raise ValueError(f"weights {np.shape(weights)} do not fit {len(target)} target and {len(source)} source tokens")
     if not source or not target:
@@ -33,6 +42,9 @@ def attention_text(
     cells = np.nan_to_num(np.asarray(weights, dtype=np.float64), nan=0.0)
     columns, rows = [visible(token) or "∅" for token in source], [visible(token) or "∅" for token in target]
     margin = min(_WIDEST_LABEL, max(cell_len(label) for label in rows)) + 1
+    if copied:
+        rows = [f"{_fit(label, margin)}{share:5.0%}" for label, share in zip(rows, copied, strict=True)]
+        margin += 6
     room = (width - margin) // len(columns)
     longest = max(cell_len(label) for label in columns)
     if room < 2:
@@ -43,8 +55,8 @@ def attention_text(
     else:
         cell = min(room, 3)
         labels = _standing(columns, margin, cell)
-    legend = ["", _LEGEND] if len(_LEGEND) <= width else []
-    return "\n".join([*labels, *_grid(cells, rows, margin, cell, colour), *legend])
+    legend = [line for line in (_LEGEND, *([_COPIED] if copied else [])) if len(line) <= width]
+    return "\n".join([*labels, *_grid(cells, rows, margin, cell, colour), *([""] if legend else []), *legend])
 
 
 def _fit(label: str, width: int) -> str:

@@ -36,6 +36,7 @@ _OF_ONE_NETWORK: dict[Kind, str] = {  # it looks at source and answer with one s
     "cross": "; the rest of each row, up to 1, goes to the answer (own)",
     "own": "; the rest of each row, up to 1, goes to the source (cross)",
 }
+_OF_COPIES = "; copied: how probable it is that the token was copied from the source, given which one it is"
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ class View:
     heads: list[int]
     note: str  # what a row and a column are
     prompt: int = 0  # how many of the rows a language model was given
+    copied: list[float] | None = None  # how probable it is that the token of each row was copied
 
     @property
     def part(self) -> tuple[int, int] | None:
@@ -107,6 +109,7 @@ def view_of(generator: Generator, answer: Generation, kind: Kind | None = None) 
     rows, columns = _tokens(generator, answer, chosen)
     L, N = weights.shape[:2]
     prompt = len(answer.source_tokens) if generator.config.data.source is None else 0
+    copied = answer.copied if chosen == "cross" else None
     return View(
         kind=chosen,
         weights=weights,
@@ -114,8 +117,9 @@ def view_of(generator: Generator, answer: Generation, kind: Kind | None = None) 
         columns=columns,
         layers=list(range(1, L + 1)),
         heads=list(range(1, N + 1)),
-        note=_note(generator.config.model, chosen, prompt),
+        note=_note(generator.config.model, chosen, prompt) + (_OF_COPIES if copied else ""),
         prompt=prompt,
+        copied=copied,
     )
 
 
@@ -123,12 +127,13 @@ def draw_view(view: View, path: Path, title: str) -> None:
     """One head is one large picture; several are a grid."""
     if view.weights.shape[:2] == (1, 1):
         draw_attention(
-            view.weights[0, 0], view.columns, view.rows, path, title=title, note=view.note, part=view.part
+            view.weights[0, 0], view.columns, view.rows, path, title=title, note=view.note, part=view.part,
+            copied=view.copied,
         )  # fmt: skip
         return
     draw_heads(
         view.weights, view.rows, view.columns, path, title=title, note=view.note, layers=view.layers,
-        heads=view.heads, part=view.part,
+        heads=view.heads, part=view.part, copied=view.copied,
     )  # fmt: skip
 
 

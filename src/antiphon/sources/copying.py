@@ -15,7 +15,7 @@ __all__ = ["by_number", "by_symbol"]
 
 
 def by_symbol(source: Source, target: Tokenizer) -> Tensor | None:
-    """The target token that is written alike [N]; where there is none <unk>, for which a search may put the word itself.
+    """The target token that is written alike [N], or else <unk>, for which a search may put the word itself.
 
     None for a source that is no text.
     """

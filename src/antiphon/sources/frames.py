@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -29,11 +30,11 @@ class FramesReader:
 
     def length(self, cell: str) -> int:
         path = Path(cell)
-        return len(_pictures(path) if path.is_dir() else _array(path))
+        return len(_pictures(path) if os.path.isdir(path) else _array(path))
 
     def read(self, cell: str, chance: Random | None = None) -> Array:
         path = Path(cell)
-        frames = self._from_folder(path) if path.is_dir() else self._from_array(path)
+        frames = self._from_folder(path) if os.path.isdir(path) else self._from_array(path)
         if chance is not None and (variation := Variation.drawn(self.config, chance, whole=False)):
             frames = [variation.apply(frame) for frame in frames]
         return normalised(np.stack(frames)).reshape(len(frames), self.size)

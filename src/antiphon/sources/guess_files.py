@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,7 +75,8 @@ def kind_of(cells: list[str], folder: Path) -> str | None:
     for kind, suffixes in SUFFIXES.items():
         if sum(cell.lower().endswith(suffixes) for cell in cells) >= MOST * len(cells):
             return "frames" if kind == "features" and dimensions(folder / cells[0]) > 2 else kind
-    folders = sum(bool(cell) and (folder / cell).is_dir() for cell in cells[:LOOKED])
+    # os.path, unlike pathlib, has no objection to a sentence that is too long for a path.
+    folders = sum(bool(cell) and os.path.isdir(folder / cell) for cell in cells[:LOOKED])
     return "frames" if folders >= MOST * len(cells[:LOOKED]) else None
 
 
@@ -129,7 +131,7 @@ def file_config(table: FileTable, data: DataConfig, total: int, pairs: list[Pair
     reasons.append(f"training.metric {metric}: what counts for targets in {target.tokens}")
     return Config(
         data=data,
-        model=model_section(source, reasons),
+        model=model_section(source, len(texts), reasons),
         training=TrainingConfig(
             batch_tokens=batch,
             epochs=between(5, math.ceil(6_000 / updates), 60),
@@ -207,13 +209,17 @@ def read_lengths(source: Any, cells: list[str]) -> list[int]:  # noqa: ANN401 (a
     return found
 
 
-def model_section(source: Any, reasons: list[str]) -> EncoderDecoderConfig:  # noqa: ANN401
-    """Cells of a picture are attended to as they are; what has an order is read in order."""
+def model_section(source: Any, texts: int, reasons: list[str]) -> EncoderDecoderConfig:  # noqa: ANN401
+    """Cells of a picture are attended to as they are; what has an order is read in order.
+
+    So many `texts` are read beside it, each with the usual front.
+    """
     parts: dict[str, Any] = {"decoder": {"kind": "bahdanau", "dropout": 0.3}}
     if source.kind != "image":
         parts["encoder"] = {"kind": "lstm", "layers": 2, "dropout": 0.3}
     elif source.width is None:
-        parts["front"] = {"kind": "cells", "columns": True}
+        lines = {"kind": "cells", "columns": True}
+        parts["front"] = [lines, *[None] * texts] if texts else lines
         parts["encoder"] = {"kind": "lstm", "layers": 2, "dropout": 0.3}
     else:
         parts["encoder"] = {"kind": "none", "dropout": 0.3}

@@ -28,6 +28,7 @@ class Looked:
 
     source: FileSource
     say: Callable[[str], None]
+    longest: int  # of what is longer the header is read only: it is left out, and may be of any size
     lengths: dict[str, int] = field(default_factory=dict)
     faults: dict[str, str] = field(default_factory=dict)
 
@@ -52,10 +53,11 @@ class Looked:
 
     def _read(self, cell: str) -> tuple[int, bytes] | UnreadableError:
         try:
-            found = self.source.read(cell)
+            length = self.source.length(cell)
+            found = self.source.read(cell) if length <= self.longest else None
         except UnreadableError as error:
             return error
-        return len(found), hashlib.sha256(found.tobytes()).digest()
+        return length, b"" if found is None else hashlib.sha256(found.tobytes()).digest()
 
     def _keep(self, cell: str, found: tuple[int, bytes] | UnreadableError) -> None:
         if isinstance(found, UnreadableError):

@@ -38,7 +38,7 @@ class Paths:
         return len(self.folders) > 1 or any(folder is not None for folder in self.folders)
 
     def resolved(self, text: str) -> str:
-        """The same cells with paths that can be opened; UnreadableError if one leaves its folder."""
+        """The same cells with paths that can be opened; UnreadableError if one of a table leaves, or is empty."""
         if not self.needed:
             return text
         cells = text.split(BETWEEN) if len(self.folders) > 1 else [text]
@@ -57,7 +57,9 @@ class Paths:
 
     def _below(self, folder: str, cell: str) -> str:
         if not cell.strip():
-            raise UnreadableError("an empty path")
+            if self.inside:
+                raise UnreadableError("an empty path")
+            return ""  # of lines, whatever reads them says so, with all else that cannot be read
         path = os.path.normpath(os.path.join(folder, cell.strip()))
         if self.inside and not _is_below(path, folder):
             raise UnreadableError(f"it leaves the folder {folder}")

@@ -144,7 +144,7 @@ def _vocabularies(
 
     def text_or_file(number: int, name: str, config: SourceConfig) -> Tokenizer | Looked:
         if not isinstance(config, TextConfig):
-            return Looked(file_source(config, cells(number)), say)
+            return Looked(file_source(config, cells(number)), say, config.max_length)
         return shared or given.get(name) or train_tokenizer(cells(number), config, where=data.place(number))
 
     names = zip(source_names(data), data.sources, strict=True)

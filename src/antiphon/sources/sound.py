@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -41,7 +42,10 @@ class AudioReader:
 
     def read(self, cell: str, chance: Random | None = None) -> Array:
         samples, rate = _samples(cell)
-        spectra = standardised(self.spectra(resampled(samples, rate, self.config.rate)))
+        spectra = self.spectra(resampled(samples, rate, self.config.rate))
+        if not np.isfinite(spectra).all():
+            raise UnreadableError("samples too large for a spectrum; those of a sound are from -1 to 1")
+        spectra = standardised(spectra)
         return spectra if chance is None else self._hidden(spectra, chance)
 
     def json(self) -> str:
@@ -154,9 +158,9 @@ def _usable(samples: int, rate: int) -> tuple[int, int]:
 
 
 def _must_exist(cell: str) -> None:
-    if not Path(cell).exists():
+    if not os.path.exists(cell):  # unlike pathlib also of a name that is too long
         raise UnreadableError("no such file")
-    if not Path(cell).is_file():
+    if not os.path.isfile(cell):
         raise UnreadableError("not a file")
 
 

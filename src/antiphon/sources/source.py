@@ -73,11 +73,21 @@ class FileSource(Source):
     def parts(self) -> Sequence[Source]:
         return [self]
 
+    def length(self, text: str) -> int:
+        """The positions of `read`, from the header of the file. UnreadableError as there."""
+        return self.reader.length(_path(text))
+
     def read(self, text: str, chance: Random | None = None) -> Array:
-        return self.reader.read(text, chance)
+        return self.reader.read(_path(text), chance)
 
     def json(self) -> str:
         return self.reader.json()
+
+
+def _path(text: str) -> str:
+    if not text:  # to pathlib, that is the folder where the user is
+        raise UnreadableError("an empty path")
+    return text
 
 
 class SeveralSources(Source):
