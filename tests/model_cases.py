@@ -1,4 +1,4 @@
-"""Every model that can be configured, at size 8: every two parts together in some model, and each part's own options."""
+"""The models that can be configured, at size 8: every two parts meet in some model, and each part has its options."""
 
 from __future__ import annotations
 
@@ -79,7 +79,9 @@ def made_of(triples: Iterable[tuple[str, str, str]]) -> Cases:
     }
 
 
-def in_turn(contexts: dict[str, Part], decoders: dict[str, Part], steps: tuple[int, ...]) -> Iterator[tuple[str, str, str]]:
+def in_turn(
+    contexts: dict[str, Part], decoders: dict[str, Part], steps: tuple[int, ...]
+) -> Iterator[tuple[str, str, str]]:
     """Every context with every decoder that can use it; each pair has its encoders, and all have their turn."""
     encoders = list(ENCODERS)
     for (row, context), (column, decoder) in product(enumerate(contexts), enumerate(decoders)):

@@ -21,8 +21,8 @@ class NgramEmbedding(nn.Module):
 
     A hash says which row of a table is whose, so a table has fewer rows than there are n-grams. They begin as zeros: an
     n-gram that training never shows says nothing. In training some are left out, each as a whole, so that the network
-    can do without. A look-up costs no products, and a gradient has the rows of its batch only: this is a cheap way to let
-    a network know more by heart.
+    can do without. A look-up costs no products, and a gradient has only the rows of its batch: this is a cheap way to
+    let a network know more by heart.
     """
 
     def __init__(self, *, lengths: Items[int], rows: int, size: int, dropout: float) -> None:
