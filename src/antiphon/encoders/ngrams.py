@@ -21,14 +21,13 @@ class NgramEmbedding(nn.Module):
 
     A hash says which row of a table is whose, so a table has fewer rows than there are n-grams. They begin as zeros: an
     n-gram that training never shows says nothing. In training some are left out, each as a whole, so that the network
-    can do without. A look-up costs no products, and a gradient has only the rows of its batch: this is a cheap way to
-    let a network know more by heart.
+    can do without. A look-up costs no products: this is a cheap way to let a network know more by heart.
     """
 
     def __init__(self, *, lengths: Items[int], rows: int, size: int, dropout: float) -> None:
         super().__init__()
         self.lengths, self.rows = tuple(lengths), rows
-        self.tables = nn.ModuleList(nn.Embedding(rows, size, sparse=True) for _ in lengths)
+        self.tables = nn.ModuleList(nn.Embedding(rows, size) for _ in lengths)
         for table in self.tables.parameters():
             nn.init.zeros_(table)
         self.dropout = nn.Dropout(dropout)

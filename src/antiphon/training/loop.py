@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 from torch import nn
+from torch.nn.utils import clip_grad_norm_
 from torch.optim import Optimizer
 
 from antiphon.config.schema import TrainingConfig
@@ -20,7 +21,6 @@ from antiphon.sequence import Carried
 from antiphon.sources.feed import Batches
 from antiphon.training.checkpoints import Checkpoints
 from antiphon.training.display import Display
-from antiphon.training.optimisers import clip_gradients
 from antiphon.training.progress import Moment, Progress, best_row, evaluations_since_better
 from antiphon.training.run_folder import RunFolder
 from antiphon.training.sampling import sampling_share
@@ -189,7 +189,7 @@ class Loop:
             total += float(taught.loss.plain)
             if self.batches.carries:
                 self.carried = taught.state.detach()  # truncated backpropagation through time
-        norm = clip_gradients(self.model.parameters(), self.config.clip or math.inf)
+        norm = clip_grad_norm_(self.model.parameters(), self.config.clip or math.inf)
         return total, math.isfinite(total) and bool(torch.isfinite(norm))
 
     def _advance(self, batches: int) -> None:
