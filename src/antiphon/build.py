@@ -141,7 +141,7 @@ def _transformer_encoder(config: TransformerEncoderConfig) -> Encoder:
 
 
 def _no_encoder(config: NoEncoderConfig) -> Encoder:
-    return NoEncoder(size=config.size)
+    return NoEncoder(size=config.size, dropout=config.dropout)
 
 
 ENCODERS: dict[str, Callable[[Any], Encoder]] = {
@@ -357,8 +357,8 @@ def build_for(
 
 
 def _dropout(config: Any) -> float:  # noqa: ANN401 (any encoder or decoder)
-    """Dropout on token vectors; a Transformer drops after it has added the positions."""
-    return 0.0 if config.kind == "transformer" else float(config.dropout)
+    """Dropout on token vectors; a Transformer drops after it has added the positions, `none` drops what it is given."""
+    return 0.0 if config.kind in ("transformer", "none") else float(config.dropout)
 
 
 D = TypeVar("D", bound=Decoder[Any])

@@ -109,6 +109,10 @@ def test_generate_names_the_line_that_cannot_be_read(antiphon, place: Path) -> N
     assert (ended.code, ended.out) == (2, "")
     lost = place / "data" / "arrays" / "lost.npy"
     assert f"{paths}, line 2: {lost}: no such file; give a file that can be read" in ended.err
+    paths.write_text("arrays/0.npy\n\n")
+    empty = antiphon("generate", str(place / "one"), str(paths))
+    assert empty.code == 2
+    assert f"{paths}, line 2: : an empty path" in empty.err
     ended = antiphon("generate", str(place / "two"), stdin=b"only one cell\n")
     assert ended.code == 2
     assert "stdin, line 1: only one cell: 1 cells for 2 sources; put a tab between them" in ended.err
@@ -124,6 +128,34 @@ def test_score_and_evaluate(antiphon, place: Path) -> None:  # noqa: ANN001
     assert "exact_match" in evaluated.out
 
 
+@pytest.mark.parametrize("model", ["one", "two"])
+def test_evaluate_names_every_file_that_cannot_be_read(antiphon, place: Path, model: str) -> None:  # noqa: ANN001
+    """With their lines, all at once; data.skip_unreadable leaves them out and counts them."""
+    header, *rows = (place / "data" / "table.tsv").read_text().splitlines()
+    number = header.split("\t").index("path")
+    for row, wrong in ((1, "arrays/none.npy"), (3, "arrays/broken.npy")):
+        cells = rows[row].split("\t")
+        rows[row] = "\t".join([*cells[:number], wrong, *cells[number + 1 :]])
+    (place / "data" / "arrays" / "broken.npy").write_bytes(b"no array")
+    table = place / "data" / f"holes-{model}.tsv"
+    table.write_text("".join(f"{row}\n" for row in [header, *rows[:8]]))
+    ended = antiphon("evaluate", str(place / model), str(table))
+    assert ended.code == 2
+    assert f"{table}, line 3: " in ended.err
+    assert f"{table}, line 5: " in ended.err
+    assert "2 examples cannot be read" in ended.err
+    config = place / model / "config.yaml"
+    before = config.read_text()
+    config.write_text(before.replace("skip_unreadable: false", "skip_unreadable: true "))
+    try:
+        ended = antiphon("evaluate", str(place / model), str(table), "--json")
+    finally:
+        config.write_text(before)
+    assert ended.code == 0, ended.err
+    found = json.loads(ended.out)
+    assert found["dropped"]["total"] == 2
+
+
 @pytest.mark.parametrize(("name", "text"), [("one", "arrays/0.npy"), ("two", "2\tarrays/0.npy")])
 def test_explain_and_map(
     antiphon,  # noqa: ANN001
@@ -136,7 +168,9 @@ def test_explain_and_map(
     monkeypatch.chdir(place / "data")
     ended = antiphon("explain", str(place / name), text, "--out", str(tmp_path / "a.png"))
     assert ended.code == 0, ended.err
-    assert (tmp_path / "a.png").stat().st_size > 1000
+    written = ["a.png"] if name == "one" else ["a-1.png", "a-2.png"]
+    assert sorted(path.name for path in tmp_path.glob("*.png")) == sorted(written)
+    assert all((tmp_path / one).stat().st_size > 1000 for one in written)
     assert antiphon("explain", str(place / name), text).code == 0
     assert antiphon("explain", str(place / name), text, "--tree").code == 0
     missing = antiphon("explain", str(place / name), "nowhere.npy")

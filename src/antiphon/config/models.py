@@ -138,7 +138,7 @@ class NoEncoderConfig(Section):
     size: Positive = Field(256, description="size of a vector, which is a state")
     ngrams: Ngrams = Field([])
     ngram_rows: Rows = 32768
-    dropout: Share = Field(0.2, description="share of values of the tokens' vectors set to 0 in training")
+    dropout: Share = Field(0.2, description="share of values of the vectors set to 0 in training")
     from_run: FromRun = None
     freeze: Freeze = False
 

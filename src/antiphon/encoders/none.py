@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from torch import nn
+
 from antiphon.encoders.encoder import Encoder
 from antiphon.sequence import Memory, Sequence
 
@@ -10,13 +12,14 @@ __all__ = ["NoEncoder"]
 
 
 class NoEncoder(Encoder):
-    """h_j = x_j; in place of a last state their mean, for the source may have no order"""
+    """h_j = x_j, with dropout in training; in place of a last state their mean, for the source may have no order"""
 
-    def __init__(self, *, size: int) -> None:
+    def __init__(self, *, size: int, dropout: float) -> None:
         super().__init__()
         self.size = size
+        self.dropout = nn.Dropout(dropout)
 
     def forward(self, source: Sequence) -> Memory:
-        real = source.mask.unsqueeze(-1)
-        mean = (source.values * real).sum(1) / real.sum(1)  # [B, H]
-        return Memory(source.values, source.mask, final=mean.unsqueeze(1))
+        states, real = self.dropout(source.values), source.mask.unsqueeze(-1)
+        mean = (states * real).sum(1) / real.sum(1)  # [B, H]
+        return Memory(states, source.mask, final=mean.unsqueeze(1))

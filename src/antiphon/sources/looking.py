@@ -7,17 +7,18 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 from antiphon.config.schema import DataConfig
 from antiphon.sources.ahead import reading_threads
-from antiphon.sources.pairs import Pair
+from antiphon.sources.pairs import Dropped, Pair
 from antiphon.sources.readers import is_file
 from antiphon.sources.reading import UnreadableError
 from antiphon.sources.rows import Cell
-from antiphon.sources.source import BETWEEN, FileSource
+from antiphon.sources.source import BETWEEN, FileSource, Source
 
-__all__ = ["Looked", "file_stamps", "stamp_of"]
+__all__ = ["Looked", "file_stamps", "readable", "stamp_of"]
 
 SAY_EVERY = 1000  # files between two signs of life
 
@@ -68,6 +69,27 @@ class Looked:
         count = len(self.lengths) + len(self.faults)
         if count % SAY_EVERY == 0:
             self.say(f"read {count:,} files ({self.source.kind})")
+
+
+def readable(pairs: Iterable[Pair], file: str, data: DataConfig, source: Source, dropped: Dropped) -> Iterator[Pair]:
+    """The pairs whose files can be read; others are counted as unreadable."""
+    both = enumerate(zip(data.sources, source.parts, strict=False))
+    looked = {
+        number: Looked(part, lambda _: None, config.max_length)
+        for number, (config, part) in both
+        if isinstance(part, FileSource)
+    }
+    pairs = iter(pairs)
+    while chunk := list(islice(pairs, SAY_EVERY)):
+        cells = [source.cells(pair.source) for pair in chunk]
+        for number, one in looked.items():
+            one.at(row[number] for row in cells)
+        for pair, row in zip(chunk, cells, strict=True):
+            faulty = next(((row[n], one.faults[row[n]]) for n, one in looked.items() if row[n] in one.faults), None)
+            if faulty is None:
+                yield pair
+            else:
+                dropped.add_unreadable(file, pair.line, *faulty)
 
 
 def file_stamps(data: DataConfig, pairs: Iterable[Pair]) -> Iterator[str]:
