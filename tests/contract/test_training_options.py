@@ -274,7 +274,7 @@ def seed(train: Train) -> None:
     orders: list[list[int]] = []
     with pytest.MonkeyPatch.context() as patch:
         good = feed.collate
-        noted = lambda corpus, rows, noise: orders[-1].extend(rows) or good(corpus, rows, noise)  # noqa: E731
+        noted = lambda corpus, rows, *how: orders[-1].extend(rows) or good(corpus, rows, *how)  # noqa: E731
         patch.setattr(feed, "collate", noted)
         runs = []
         for values in ({"seed": 1, "keep": 8}, {"seed": 1, "keep": 9}, {"seed": 2}):

@@ -15,7 +15,8 @@ SLOW = 0.003  # a rate for convolutions and Transformers
 
 
 def test_every_encoder_is_here() -> None:
-    assert set(ENCODERS) == set(build.ENCODERS)
+    """Without an encoder tokens have no places, so there is no order to learn."""
+    assert {*ENCODERS, "none"} == set(build.ENCODERS)
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)

@@ -185,7 +185,7 @@ def test_columns_stack_the_cells_of_a_column() -> None:
     front, source = cells(columns=True), batch([8], 30)
     found = front.network(source.values.reshape(1, 8, 10, 3).permute(0, 3, 2, 1), None)  # [1, 8, 3, 2]
     stacked = torch.stack([torch.cat([found[0, :, i, j] for i in range(3)]) for j in range(2)])
-    expected = front.positions(front.W(stacked)[None, None])[0, 0]
+    expected = front.positions(front.norm(front.W(stacked))[None, None] / front.size**0.5)[0, 0]
     torch.testing.assert_close(front(source).values[0], expected)
 
 

@@ -20,9 +20,10 @@ Whole = TypeVar("Whole", int, Tensor)
 
 
 class CellsFront(nn.Module):
-    """h_ij = W c_ij + b + p_ij, row by row; c_ij are the cells of a residual network of convolutions
+    """h_ij = norm(W c_ij + b) + p_ij, row by row; c_ij are the cells of a residual network of convolutions
 
-    With `columns` the cells of a column make one vector: h_j = W [c_1j; ..; c_nj] + b + p_1j.
+    With `columns` the cells of a column make one vector: h_j = norm(W [c_1j; ..; c_nj] + b) + p_1j. The norm makes a
+    vector as long as those of tokens: without it they grow, and what says the place is lost beside them.
     """
 
     def __init__(self, *, config: CellsConfig, reader: ImageConfig, size: int) -> None:
@@ -33,6 +34,7 @@ class CellsFront(nn.Module):
         self.network = ResidualCells(inputs=_colours(reader), channels=config.channels, blocks=config.blocks)
         stacked = _up(reader.height, self.network.shrinks) if config.columns else 1
         self.W = unit_linear(stacked * self.network.size, size)
+        self.norm = nn.LayerNorm(size)
         self.positions = GridPositions(size=size)
         self.dropout = nn.Dropout(config.dropout)
 
@@ -42,7 +44,8 @@ class CellsFront(nn.Module):
         cells = self.network(pixels, widths).permute(0, 2, 3, 1)  # [B, n, m, C']
         if self.columns:
             cells = cells.transpose(1, 2).flatten(2).unsqueeze(1)  # [B, 1, m, n C']
-        cells = self.dropout(self.positions(self.W(cells)))
+        cells = self.norm(self.W(cells)) / self.size**0.5
+        cells = self.dropout(self.positions(cells))
         return row_by_row(cells, None if widths is None else _up(widths, self.network.shrinks))
 
     def names(self, length: int) -> list[str]:
