@@ -9,6 +9,7 @@ import pytest
 import torch
 from tiny_generators import SOURCE, TARGET, tiny_generator
 
+from antiphon.decoding.looker import TOGETHER
 from antiphon.sources.batches import source_batch
 from antiphon.sources.vocabulary import PAD, SOS
 
@@ -118,10 +119,10 @@ def test_looks_come_only_when_asked_for() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "forced", "looked"),
-    [("bahdanau", 1, 0), ("transformer", 0, 4), ("transformer-concatenated", 0, 4), ("static", 0, 0), ("rnn-lm", 0, 0)],
+    [("bahdanau", 1, 0), ("transformer", 0, 1), ("transformer-concatenated", 0, 1), ("static", 0, 0), ("rnn-lm", 0, 0)],
 )
 def test_nobody_looks_twice(kind: str, forced: int, looked: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The weights of a recurrent decoder come from one pass over the batch, those of heads from one look at each."""
+    """The weights of a recurrent decoder come from one pass over the batch, those of heads from one look at it."""
     made, calls = tiny_generator(kind), {"forward": 0, "look": 0}
 
     def count(name: str) -> None:
@@ -140,3 +141,17 @@ def test_nobody_looks_twice(kind: str, forced: int, looked: int, monkeypatch: py
     assert [answer.weights is None for answer in answers] == [forced + looked == 0] * 4
     made.generate("a b" if kind != "rnn-lm" else "K", looks=True)
     assert calls == {"forward": forced, "look": looked + 1}
+
+
+@pytest.mark.parametrize("kind", ["transformer", "transformer-concatenated"])
+def test_many_are_looked_at_together_as_each_alone(kind: str) -> None:
+    """More than are computed at once, of unequal lengths."""
+    engine = tiny_generator(kind).engine
+    sources = [SOURCE.encode(" ".join("abcdefgh"[: 1 + number % 8])) for number in range(TOGETHER + 3)]
+    targets = [TARGET.encode(" ".join("KLMNO"[: 1 + number % 5])) for number in range(TOGETHER + 3)]
+    together = engine.weights(sources, targets)
+    for source, target, found in zip(sources, targets, together, strict=True):
+        alone = engine.look(source, target).mean
+        assert found is not None
+        assert alone is not None
+        np.testing.assert_allclose(found, alone, atol=1e-6)

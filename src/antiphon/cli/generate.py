@@ -129,10 +129,10 @@ def generate(
             length_penalty=length_penalty, patience=patience, diversity=diversity, groups=groups,
             no_repeat=no_repeat, forbid=forbid, require=require, coverage=coverage, replace_unknown=replace_unknown,
             shortlist=shortlist, batch_size=size, prefix=prefix, sample=sample, temperature=temperature, top_k=top_k,
-            top_p=top_p, seed=seed, mbr=utility, log_probs=as_json, first=seen.lines, weights=weights,
+            top_p=top_p, seed=seed, mbr=utility, log_probs=as_json, first=seen.lines, weights=as_json,
         ):  # fmt: skip
             seen.add(answer.flags, listed=not as_json)
-            put_answer(answer, seen.lines, n_best, as_json, stream=stream)
+            put_answer(answer, seen.lines, n_best, as_json, weights=weights, stream=stream)
         sys.stdout.flush()
     seen.close()
 
@@ -183,10 +183,10 @@ def contradictions(beam: int | None, n_best: int, sample: bool, drawing: list[st
     return []
 
 
-def put_answer(answer: Generation, number: int, n_best: int, as_json: bool, *, stream: bool) -> None:
+def put_answer(answer: Generation, number: int, n_best: int, as_json: bool, *, weights: bool, stream: bool) -> None:
     """One answer as text, as a list of the n best, or as JSON; the text of a stream has lines."""
     if as_json:
-        put_json(as_dict(answer))
+        put_json(as_dict(answer, weights=weights))
     elif n_best == 1 and stream:
         put_text(answer.text, first=number == 1)
     elif n_best == 1:
@@ -198,8 +198,8 @@ def put_answer(answer: Generation, number: int, n_best: int, as_json: bool, *, s
             put_line(str(number), f"{answer.score:.4f}", answer.text)
 
 
-def as_dict(answer: Generation) -> dict[str, Any]:
-    """What `--json` shows of an answer."""
+def as_dict(answer: Generation, *, weights: bool) -> dict[str, Any]:
+    """What `--json` shows of an answer; a flag may come of the weights, even where they are not shown."""
     found: dict[str, Any] = {
         "text": answer.text,
         "tokens": answer.tokens,
@@ -211,8 +211,8 @@ def as_dict(answer: Generation) -> dict[str, Any]:
             for other in answer.alternatives
         ],
     }
-    if answer.weights is not None:
+    if weights and answer.weights is not None:
         found |= {"source_tokens": answer.source_tokens, "weights": answer.weights.tolist()}
-    if answer.copied is not None:
+    if weights and answer.copied is not None:
         found |= {"copied": answer.copied}
     return found

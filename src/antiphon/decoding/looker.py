@@ -21,6 +21,8 @@ from antiphon.sources.vocabulary import PAD
 
 __all__ = ["Looker"]
 
+TOGETHER = 16  # sentences whose weights of all layers and heads are in memory at once
+
 
 class Looker:
     """Looks once more, at targets that are known: the decoder's kind tells where its attention to a source is."""
@@ -39,7 +41,8 @@ class Looker:
         if self.in_steps:
             return self._of_steps(sources, targets)
         if self.in_heads:
-            return [self.look(source, target).mean for source, target in zip(sources, targets, strict=True)]
+            groups = range(0, len(sources), TOGETHER)
+            return [one for g in groups for one in self._of_heads(sources[g : g + TOGETHER], targets[g : g + TOGETHER])]
         return [None] * len(sources)
 
     @torch.inference_mode()
@@ -53,13 +56,26 @@ class Looker:
         return Heads(cross=cross, own=own, source=itself)
 
     @torch.inference_mode()
+    def _of_heads(self, sources: list[Read], targets: list[list[int]]) -> list[np.ndarray | None]:
+        """The mean over layers and heads."""
+        if self.check is not None:
+            self.check()
+        cross = self.model.look(source_batch(sources), self._inputs(targets)).cross  # [R, L, N, T, S]
+        assert cross is not None
+        return self._cropped(cross.mean((1, 2)), sources, targets)
+
+    @torch.inference_mode()
     def _of_steps(self, sources: list[Read], targets: list[list[int]]) -> list[np.ndarray | None]:
         if self.check is not None:
             self.check()
         found = self.model(source_batch(sources), self._inputs(targets)).weights
         assert found is not None
+        return self._cropped(found, sources, targets)
+
+    def _cropped(self, weights: Tensor, sources: list[Read], targets: list[list[int]]) -> list[np.ndarray | None]:
+        """[R, T, S] without padding."""
         return [
-            found[row, : len(target), : self.wording.remembered(source)].numpy()
+            weights[row, : len(target), : self.wording.remembered(source)].numpy()
             for row, (source, target) in enumerate(zip(sources, targets, strict=True))
         ]
 
