@@ -147,7 +147,8 @@ def bleu(one: Contestant, beam: int, examples: list[Example]) -> float:
 
 def unequal(found: list[Contestant], examples: list[Example]) -> list[str]:
     """Engines whose BLEU is not that of our torch engine, though they should say the same."""
-    exact = [one for one in found if not any(word in one.name for word in SMALL)]
+    # CTranslate2 in a plain script takes <unk> out in its own way (docs/results.md), so it is not asked.
+    exact = [one for one in found if not any(word in one.name for word in (*SMALL, "directly"))]
     usual = next((one for one in exact if one.name == "ours, torch"), None)
     if usual is None:
         return []
