@@ -350,7 +350,7 @@ PLACES: dict[type[BaseModel], list[str]] = {
         "encoder.dropout",
         *(f"encoder.blocks.{n}.{part}" for n in (0, 1) for part in ("attention", "feedforward.dropout", "norms")),
     ],
-    NoEncoderConfig: ["source.embedding.dropout"],
+    NoEncoderConfig: ["encoder.dropout"],
     BahdanauConfig: [f"decoder.{place}" for place in STACKED],
     LuongConfig: [f"decoder.{place}" for place in STACKED],
     PlainConfig: [f"decoder.{place}" for place in STACKED],
