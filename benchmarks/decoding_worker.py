@@ -1,8 +1,8 @@
 """One contestant of benchmarks/decoding.py: loads a model, then answers tasks from stdin with JSON on stdout.
 
 It gets its sentences as JSON, and where CTranslate2 computes, torch computes nothing: once torch has used its threads,
-those of CTranslate2 in the same process are several times slower. A task is `ready`, or `batch BEAM` (all sentences, 64
-at a time, sorted by length) or `single BEAM` (some, one by one).
+those of CTranslate2 in the same process are several times slower. A task is `ready`, or `batch BEAM` (all sentences;
+the peers get 64 at a time, sorted by length, ours cuts its own batches) or `single BEAM` (some, one by one).
 """
 
 from __future__ import annotations

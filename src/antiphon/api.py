@@ -31,10 +31,10 @@ from antiphon.pictures.sources import draw_sources
 from antiphon.pictures.tree import draw_tree
 from antiphon.pictures.views import Kind, answer_and_look, draw_view, view_of
 from antiphon.sources.columns import is_table
-from antiphon.sources.looking import readable
+from antiphon.sources.looking import usable_pairs
 from antiphon.sources.pairs import Dropped, Example, file_paths, group, read_pairs
 from antiphon.sources.paths import Paths
-from antiphon.sources.readers import is_file, one_text
+from antiphon.sources.readers import one_text
 from antiphon.sources.shortlist import Shortlist
 from antiphon.training.check import CheckReport, check_run, nothing_usable
 from antiphon.training.display import Display, SilentDisplay
@@ -142,12 +142,8 @@ def _read(config: Config | str | Path, overrides: Sequence[str]) -> Config:
 def read_examples(generator: Generator, files: str | list[str]) -> tuple[list[Example], Dropped]:
     """The pairs of a file, read as the model's config says; lines that cannot be used are counted."""
     dropped = Dropped()
-    data, name = generator.config.data, files if isinstance(files, str) else files[0]
-    pairs = read_pairs(files, data, dropped)
-    if any(map(is_file, data.sources)):
-        pairs = readable(pairs, name, data, generator.source, dropped)
-    examples = group(pairs)
-    dropped.refuse(data)
+    data = generator.config.data
+    examples = group(usable_pairs(files, data, generator.source, dropped))
     if not examples:
         raise nothing_usable(files, data, dropped)
     return examples, dropped

@@ -129,7 +129,7 @@ def test_score_and_evaluate(antiphon, place: Path) -> None:  # noqa: ANN001
 
 
 @pytest.mark.parametrize("model", ["one", "two"])
-def test_evaluate_names_every_file_that_cannot_be_read(antiphon, place: Path, model: str) -> None:  # noqa: ANN001
+def test_evaluate_and_score_name_every_file_that_cannot_be_read(antiphon, place: Path, model: str) -> None:  # noqa: ANN001
     """With their lines, all at once; data.skip_unreadable leaves them out and counts them."""
     header, *rows = (place / "data" / "table.tsv").read_text().splitlines()
     number = header.split("\t").index("path")
@@ -139,11 +139,12 @@ def test_evaluate_names_every_file_that_cannot_be_read(antiphon, place: Path, mo
     (place / "data" / "arrays" / "broken.npy").write_bytes(b"no array")
     table = place / "data" / f"holes-{model}.tsv"
     table.write_text("".join(f"{row}\n" for row in [header, *rows[:8]]))
-    ended = antiphon("evaluate", str(place / model), str(table))
-    assert ended.code == 2
-    assert f"{table}, line 3: " in ended.err
-    assert f"{table}, line 5: " in ended.err
-    assert "2 examples cannot be read" in ended.err
+    for command in ("evaluate", "score"):
+        ended = antiphon(command, str(place / model), str(table))
+        assert (ended.code, ended.out) == (2, "")
+        assert f"{table}, line 3: " in ended.err
+        assert f"{table}, line 5: " in ended.err
+        assert "2 examples cannot be read" in ended.err
     config = place / model / "config.yaml"
     before = config.read_text()
     config.write_text(before.replace("skip_unreadable: false", "skip_unreadable: true "))

@@ -40,20 +40,20 @@ def score(
     model has no sources: log probability, text, log probability of each token.
     """
     from antiphon import api
-    from antiphon.sources.pairs import Dropped, read_pairs
+    from antiphon.sources.looking import usable_pairs
+    from antiphon.sources.pairs import Dropped
     from antiphon.training.check import nothing_usable
 
     files, dropped, seen = pair_files(pairs), Dropped(), Flags()
     generator = api.load(run)
     text = generator.config.data.source is None
-    rows = read_pairs(files, generator.config.data, dropped)
+    rows = usable_pairs(files, generator.config.data, generator.source, dropped)
     while chunk := [(pair.source, pair.target) for pair in islice(rows, CHUNK)]:
         for scored in generator.score(chunk, batch_size=batch_size):
             seen.add(scored.flags, listed=not as_json)
             put_scored(scored, as_json, text=text)
         sys.stdout.flush()
     seen.close()
-    dropped.refuse(generator.config.data)
     say_dropped(dropped.facts())
     if not seen.lines:
         raise nothing_usable(files, generator.config.data, dropped)

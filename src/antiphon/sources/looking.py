@@ -12,13 +12,13 @@ from pathlib import Path
 
 from antiphon.config.schema import DataConfig
 from antiphon.sources.ahead import reading_threads
-from antiphon.sources.pairs import Dropped, Pair
+from antiphon.sources.pairs import Dropped, Pair, read_pairs
 from antiphon.sources.readers import is_file
 from antiphon.sources.reading import UnreadableError
 from antiphon.sources.rows import Cell
 from antiphon.sources.source import BETWEEN, FileSource, Source
 
-__all__ = ["Looked", "file_stamps", "readable", "stamp_of"]
+__all__ = ["Looked", "file_stamps", "stamp_of", "usable_pairs"]
 
 SAY_EVERY = 1000  # files between two signs of life
 
@@ -71,7 +71,20 @@ class Looked:
             self.say(f"read {count:,} files ({self.source.kind})")
 
 
-def readable(pairs: Iterable[Pair], file: str, data: DataConfig, source: Source, dropped: Dropped) -> Iterator[Pair]:
+def usable_pairs(files: str | list[str], data: DataConfig, source: Source, dropped: Dropped) -> Iterator[Pair]:
+    """Every usable pair in the order of the file; of sources that are files, each is read once before the first pair.
+
+    DataError with all that cannot be read, unless data.skip_unreadable is true.
+    """
+    pairs = read_pairs(files, data, dropped)
+    if not any(map(is_file, data.sources)):
+        return pairs
+    found = list(_readable(pairs, files if isinstance(files, str) else files[0], data, source, dropped))
+    dropped.refuse(data)
+    return iter(found)
+
+
+def _readable(pairs: Iterable[Pair], file: str, data: DataConfig, source: Source, dropped: Dropped) -> Iterator[Pair]:
     """The pairs whose files can be read; others are counted as unreadable."""
     both = enumerate(zip(data.sources, source.parts, strict=False))
     looked = {
