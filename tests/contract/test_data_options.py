@@ -117,6 +117,7 @@ def tokens(read: Prepare) -> None:
     assert {kind: one.kind for kind, one in cut.items()} == {kind: kind for kind in cut}
     assert len(cut["characters"].encode("a b")) == 3
     assert len(cut["words"].encode("a b")) == 2
+    assert len(cut["letters"].encode("é")) == 2
 
 
 def vocabulary(read: Prepare) -> None:

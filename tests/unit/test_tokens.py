@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from antiphon.sources.subwords import SubwordTokenizer
 from antiphon.sources.tokens import Tokenizer, load_tokenizer, train_tokenizer
 from antiphon.sources.vocabulary import EOS, PAD, SOS, SPECIALS, UNK
 
-KINDS = ("characters", "words", "bpe", "unigram")
+KINDS = ("characters", "letters", "words", "bpe", "unigram")
 SUBWORDS = ("bpe", "unigram")
 TEXTS = [
     "the cat sat on the mat",
@@ -56,6 +57,22 @@ def test_characters_give_known_text_back(text: str) -> None:
     tokenizer = train_tokenizer([text, "a"], TextConfig(tokens="characters"))
     assert tokenizer.decode(tokenizer.encode(text)) == text
     assert tokenizer.unknown(text) == []
+
+
+@given(text=HOSTILE)
+def test_letters_give_known_characters_back(text: str) -> None:
+    tokenizer = train_tokenizer([text, "a"], TextConfig(tokens="letters"))
+    assert tokenizer.decode(tokenizer.encode(text)) == unicodedata.normalize("NFC", text)
+    assert tokenizer.unknown(text) == []
+
+
+def test_letters_of_characters_never_seen() -> None:
+    """한 and 글 teach the letters of 간, a syllable that is not among them; é is an e and an accent."""
+    tokenizer = train_tokenizer(["한글", "é"], TextConfig(tokens="letters"))
+    assert len(tokenizer.encode("한글")) == 6
+    assert tokenizer.decode(tokenizer.encode("간")) == "간"
+    assert tokenizer.encode("é") == tokenizer.encode("e\u0301")
+    assert tokenizer.unknown("간x") == ["x"]
 
 
 @given(text=HOSTILE)

@@ -57,8 +57,10 @@ class TextConfig(Section):
     column: Column | Annotated[list[Column], Field(min_length=1)] = Field(
         0, description="number (from 0) or name; for the target also a list: several references"
     )
-    tokens: Literal["characters", "words", "bpe", "unigram"] = Field(
-        "characters", description="characters (grapheme clusters) | words (split at white space) | bpe | unigram"
+    tokens: Literal["characters", "letters", "words", "bpe", "unigram"] = Field(
+        "characters",
+        description="characters (grapheme clusters) | letters (a Hangul syllable is three, é is e and ´) | "
+        "words (split at white space) | bpe | unigram",
     )
     vocabulary: Positive = Field(8000, description="at most so many different tokens; bpe and unigram learn so many")
     min_count: Positive = Field(1, description="a character or word seen fewer times than this is unknown")

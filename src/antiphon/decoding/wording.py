@@ -142,7 +142,7 @@ class AnswerWording(Wording):
         pieces = [
             next(words) if known is None else self.target.decode(known) for known in _around_unknown(list(tokens))
         ]
-        return ("" if self.target.kind == "characters" else " ").join(piece for piece in pieces if piece)
+        return ("" if self.target.spells else " ").join(piece for piece in pieces if piece)
 
 
 class PairWording(AnswerWording):

@@ -163,12 +163,12 @@ HIGHER_IS_BETTER: dict[str, bool] = {
 
 
 def metric_for(name: str, tokens: str) -> Metric:
-    """The metric as it fits a target cut into these tokens (characters, words, bpe, unigram).
+    """The metric as it fits a target cut into these tokens (characters, letters, words, bpe, unigram).
 
-    Characters: token_accuracy compares grapheme clusters. Words: exact_match compares words, because a model of words
-    has no say in the width of the white space between them.
+    Characters and letters: token_accuracy compares grapheme clusters. Words: exact_match compares words, because a
+    model of words has no say in the width of the white space between them.
     """
-    if name == "token_accuracy" and tokens == "characters":
+    if name == "token_accuracy" and tokens in ("characters", "letters"):
         text = "grapheme clusters at equal positions / length"
         return _compared(name, edit.equal_positions, edit.characters, text, higher_is_better=True)
     if name == "exact_match" and tokens == "words":

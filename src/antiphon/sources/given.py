@@ -105,7 +105,7 @@ def _two_for_one(data: DataConfig, given: Given) -> list[str]:
 def _no_line_end(data: DataConfig, given: Given) -> list[str]:
     """A stream of characters has line ends in it; a tokenizer learnt from lines has never seen one."""
     target = given.get("target")
-    if data.window is None or target is None or target.kind != "characters" or not target.unknown("\n"):
+    if data.window is None or target is None or not target.spells or not target.unknown("\n"):
         return []
     return [
         f"data.target.tokenizer: that of {data.target.tokenizer} was learnt line by line and has no line end, which a "

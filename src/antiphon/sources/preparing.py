@@ -133,7 +133,7 @@ def _vocabularies(
         return (pair.source.split(BETWEEN)[number] if several else pair.source for pair in pairs())
 
     if data.source is None:
-        end = LINE_END if data.window is not None and data.target.tokens == "characters" else ""
+        end = LINE_END if data.window is not None and data.target.tokens in ("characters", "letters") else ""
         lines = (pair.target + end for pair in pairs())
         text = given.get("target") or train_tokenizer(lines, data.target, "data.target", always=[end] if end else [])
         return [text], text

@@ -12,7 +12,7 @@ from antiphon.config.schema import Metric
 __all__ = ["Cut", "Side", "between", "cut", "metrics_for", "round_up", "vocabulary"]
 
 Number = TypeVar("Number", int, float)
-Tokens = Literal["characters", "words", "bpe", "unigram"]
+Tokens = Literal["characters", "letters", "words", "bpe", "unigram"]
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Cut:
 
 
 def cut(side: Side) -> Cut:
-    """Characters for single words, words for a small closed set of symbols, sub-words for running text."""
+    """Characters (in Hangul letters) for words, words for a small closed set of symbols, sub-words for running text."""
     often = side.words >= 50 * side.kinds or side.word_length <= 2.5
     closed = side.kinds <= 100 or (side.kinds <= 300 and often)
     if closed and side.mean_words >= 1.5 and side.words >= 5 * side.kinds:
@@ -69,6 +69,8 @@ def cut(side: Side) -> Cut:
         return Cut("words", f"only {side.kinds} different answers, as in classes", side.mean_words, side.most_words)
     if side.mean_words < 3 or side.mean_letters < 20:
         reason = f"short strings ({side.mean_letters:.0f} letters and {side.mean_words:.1f} words on average)"
+        if any("가" <= letter <= "힣" for letter in side.letters):
+            return Cut("letters", f"{reason} in Hangul", 3 * side.mean_letters, 3 * side.most_letters)
         return Cut("characters", reason, side.mean_letters, side.most_letters)
     reason = f"running text ({side.mean_words:.0f} words on average, {side.kinds:,} different)"
     return Cut("bpe", reason, side.mean_words * 1.5, max(side.most_words, side.most_letters // 3))
@@ -76,7 +78,7 @@ def cut(side: Side) -> Cut:
 
 def metrics_for(target: Cut) -> list[Metric]:
     """What to measure; the first also chooses the best weights."""
-    if target.tokens == "characters":
+    if target.tokens in ("characters", "letters"):
         return ["cer", "exact_match", "token_accuracy"]
     if target.tokens == "words":
         return ["exact_match"] if target.longest == 1 else ["per", "exact_match", "token_accuracy"]

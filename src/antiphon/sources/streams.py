@@ -16,7 +16,7 @@ LINE_END = "\n"
 
 def line_end(tokenizer: Tokenizer) -> int:
     """The id of a line end: "\\n" is a character; to words and sub-words it is </s>."""
-    return tokenizer.encode(LINE_END)[0] if tokenizer.kind == "characters" else EOS
+    return tokenizer.encode(LINE_END)[0] if tokenizer.spells else EOS
 
 
 class StreamTokenizer(Tokenizer):
@@ -24,7 +24,7 @@ class StreamTokenizer(Tokenizer):
 
     def __init__(self, lines: Tokenizer) -> None:
         self.lines = lines
-        self.kind = lines.kind
+        self.kind, self.spells = lines.kind, lines.spells
         self.size = lines.size
         self.line_end = line_end(lines)
 
@@ -34,7 +34,7 @@ class StreamTokenizer(Tokenizer):
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of several texts."""
-        if self.kind == "characters":
+        if self.spells:
             return self.lines.encode_batch(texts)
         split = [text.split(LINE_END) for text in texts]
         rows = iter(self.lines.encode_batch(list(chain.from_iterable(split))))
@@ -50,7 +50,7 @@ class StreamTokenizer(Tokenizer):
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text, line by line."""
-        if self.kind == "characters":
+        if self.spells:
             return self.lines.decode(ids)
         lines: list[list[int]] = [[]]
         for number in ids:
@@ -65,7 +65,7 @@ class StreamTokenizer(Tokenizer):
 
     def unknown(self, text: str) -> list[str]:
         """Line ends are known."""
-        return self.lines.unknown(text if self.kind == "characters" else text.replace(LINE_END, " "))
+        return self.lines.unknown(text if self.spells else text.replace(LINE_END, " "))
 
     def content(self) -> dict[str, Any]:
         return self.lines.content()

@@ -1,4 +1,4 @@
-"""Text to ids and back: characters, words, BPE and unigram, each one JSON file.
+"""Text to ids and back: characters, letters, words, BPE and unigram, each one JSON file.
 
 The first four ids are the specials; no text, not even one that spells "</s>", ever becomes one of them.
 """
@@ -6,9 +6,10 @@ The first four ids are the specials; no text, not even one that spells "</s>", e
 from __future__ import annotations
 
 import json
+import unicodedata
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from antiphon.sources.vocabulary import EOS, PAD, SOS, SPECIALS, UNK
 __all__ = [
     "SILENT",
     "CharacterTokenizer",
+    "LetterTokenizer",
     "Tokenizer",
     "WordTokenizer",
     "build_tokenizer",
@@ -42,6 +44,7 @@ class Tokenizer(Source):
     """Cuts one side of the pairs into tokens. Ids count from 0; the specials are the first four."""
 
     size: int
+    spells = False  # tokens stand side by side without a space, and a line end is one of them
 
     @property
     def sizes(self) -> list[int]:
@@ -110,6 +113,7 @@ class CharacterTokenizer(SymbolTokenizer):
     """
 
     kind = "characters"
+    spells = True
 
     def encode(self, text: str) -> list[int]:
         """The ids of the clusters; UNK for an unknown one."""
@@ -139,6 +143,28 @@ class CharacterTokenizer(SymbolTokenizer):
         return [UNK]
 
 
+class LetterTokenizer(SymbolTokenizer):
+    """Code points of the decomposed text (NFD): "é" is an e and an accent, "한" its three letters.
+
+    What is decoded is composed again (NFC), so a text comes back as the same characters, however they were stored.
+    """
+
+    kind = "letters"
+    spells = True
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of the letters; UNK for an unknown one."""
+        return [self._ids.get(letter, UNK) for letter in split_letters(text)]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The letters, joined to characters."""
+        return unicodedata.normalize("NFC", "".join(self._spoken(ids)))
+
+    def unknown(self, text: str) -> list[str]:
+        """The letters that encode to UNK."""
+        return [letter for letter in split_letters(text) if letter not in self._ids]
+
+
 class WordTokenizer(SymbolTokenizer):
     """Words between white space; decoding joins them by one space."""
 
@@ -166,18 +192,23 @@ def split_characters(text: str) -> list[str]:
     return clusters
 
 
+def split_letters(text: str) -> list[str]:
+    """The code points of a text, characters taken apart as far as they can be."""
+    return list(unicodedata.normalize("NFD", text))
+
+
 def train_tokenizer(
     texts: Iterable[str], config: TextConfig, where: str = "tokenizer", always: Sequence[str] = ()
 ) -> Tokenizer:
     """Learn a vocabulary; the same texts always give the same one. `where` is the path in the config, for errors.
 
-    `always` are characters or words that are known however rare they are; they take the places of the rarest.
+    `always` are characters, letters or words that are known however rare they are; they take the places of the rarest.
     """
     if config.tokens in ("bpe", "unigram"):
         from antiphon.sources.subwords import train_subwords
 
         return train_subwords(texts, config, where)
-    split = split_characters if config.tokens == "characters" else str.split
+    split, made = SYMBOLS[config.tokens]
     counts: Counter[str] = Counter()
     for text in texts:
         counts.update(split(text))
@@ -189,7 +220,15 @@ def train_tokenizer(
         )
     missing = [symbol for symbol in always if symbol not in symbols]
     symbols = [*symbols[: max(0, config.vocabulary - len(missing))], *missing]
-    return CharacterTokenizer(symbols) if config.tokens == "characters" else WordTokenizer(symbols)
+    return made(symbols)
+
+
+# How a text is cut into symbols, and what keeps them.
+SYMBOLS: dict[str, tuple[Callable[[str], list[str]], type[SymbolTokenizer]]] = {
+    "characters": (split_characters, CharacterTokenizer),
+    "letters": (split_letters, LetterTokenizer),
+    "words": (str.split, WordTokenizer),
+}
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
@@ -233,7 +272,7 @@ def build_tokenizer(content: dict[str, Any]) -> Tokenizer:
         from antiphon.sources.subwords import SubwordTokenizer
 
         return SubwordTokenizer(kind, content["characters"], json.dumps(content["model"]))
-    tokenizer = {"characters": CharacterTokenizer, "words": WordTokenizer}[kind]
+    _, tokenizer = SYMBOLS[kind]
     symbols = content["symbols"]
     if not isinstance(symbols, list) or not all(isinstance(symbol, str) for symbol in symbols):
         raise ValueError("symbols is not a list of strings")

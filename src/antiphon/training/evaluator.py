@@ -87,7 +87,7 @@ class Evaluator:
         """The beginnings of a few texts, and how a language model goes on."""
         tokenizer = self.generator.target_tokenizer
         texts = spread([example for example in self.dev if example.references[0].strip()], SAMPLES)
-        length = CHARACTERS if tokenizer.kind == "characters" else PROMPT
+        length = CHARACTERS if tokenizer.spells else PROMPT
         prompts = [tokenizer.decode(tokenizer.encode(example.references[0])[:length]) for example in texts]
         longest = min(WRITTEN, self.config.decoding.max_length)
         answers = self.generator.generate(prompts, beam=1, max_length=longest, weights=False)
