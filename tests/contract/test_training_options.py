@@ -181,6 +181,13 @@ def label_smoothing(train: Train) -> None:
     assert plain.watch.updates[0]["loss"] == smooth.watch.updates[0]["loss"]
 
 
+def diagonal(train: Train) -> None:
+    """Attention moves to the diagonal; the loss that is shown is without its cost."""
+    plain, guided = train(max_updates=1), train(max_updates=1, diagonal=10.0)
+    assert distance(plain.weights, guided.weights) > 1e-3
+    assert plain.watch.updates[0]["loss"] == guided.watch.updates[0]["loss"]
+
+
 def metric(train: Train) -> None:
     """The loss falls, so the last is the best; by another metric it is the first."""
     by_loss, by_match = train(evaluate_every=1), worsening(train)
@@ -309,8 +316,8 @@ TRAINING_EFFECTS: dict[str, Callable[[Train], None]] = {
     effect.__name__: effect
     for effect in (
         epochs, max_updates, batch_tokens, accumulate, optimizer, learning_rate, weight_decay, momentum, schedule,
-        warmup, plateau_factor, plateau_patience, clip, label_smoothing, metric, evaluate_every, checkpoint_every,
-        patience, dev_examples, keep, average, bad_updates, noise, sampling, sampling_schedule, sampling_updates,
+        warmup, plateau_factor, plateau_patience, clip, label_smoothing, diagonal, metric, evaluate_every,
+        checkpoint_every, patience, dev_examples, keep, average, bad_updates, noise, sampling, sampling_schedule, sampling_updates,
         seed, threads,
     )
 }  # fmt: skip

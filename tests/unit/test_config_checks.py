@@ -28,6 +28,7 @@ GOOD = [
     ["data.shared_vocabulary=true"],
     ["model.context.score=cosine", "model.encoder.kind=cnn"],
     ["model.context.alignment=hard", "model.context.entropy=0.1", "model.context.baseline=0.5"],
+    ["training.diagonal=1.0"],
     ["model.encoder.layers=2", "model.encoder.residual=true"],
     ["model.decoder.kind=plain"],
     ["model.decoder.kind=plain", "model.context.kind=mean", "model.context.feed=start"],
@@ -53,6 +54,8 @@ BAD = [
     ),
     (["model.context.score=cosine", "model.encoder.bidirectional=true"], ["cosine", "256 x 2 directions", "bilinear"]),
     (["model.context.entropy=0.1"], ["model.context.entropy: 0.1", "hard", "soft", "0.01"]),
+    (["training.diagonal=1.0", "model.context.alignment=hard"], ["training.diagonal: 1.0", "soft", "model.context"]),
+    (["training.diagonal=1.0", "model.decoder.kind=plain"], ["training.diagonal: 1.0", "soft", "model.context"]),
     (["model.context.baseline=0.5"], ["model.context.baseline: 0.5", "hard", "soft", "0.9"]),
     (["model.context.kind=mean"], ["model.context.kind: mean is not for the decoder bahdanau", "plain"]),
     (

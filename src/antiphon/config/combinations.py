@@ -40,7 +40,13 @@ def model_problems(config: Config) -> list[str]:
         for path, encoder in encoder_paths(model):
             problems += [*part_problems(path, encoder), *ngram_problems(path, encoder)]
     problems += part_problems("model.decoder", model.decoder)
-    return [*problems, *source_problems(config), *tie_problems(config), *length_problems(config)]
+    return [
+        *problems,
+        *source_problems(config),
+        *tie_problems(config),
+        *length_problems(config),
+        *diagonal_problems(config),
+    ]
 
 
 def encoder_paths(model: EncoderDecoderConfig) -> list[tuple[str, EncoderConfig]]:
@@ -61,6 +67,19 @@ def pairing_problems(model: EncoderDecoderConfig) -> list[str]:
         f"model.context.kind: {context} is not for the decoder {decoder} ({WHY.get(context, WHY['static'])}); "
         f"set it to {kinds.get(decoder, 'last, mean or max')}, or model.decoder.kind to {' or '.join(fitting)}"
     ]
+
+
+def diagonal_problems(config: Config) -> list[str]:
+    """Guided attention needs weights that can be learnt from, over one source."""
+    if config.training.diagonal == 0.0:
+        return []
+    model, path = config.model, f"training.diagonal: {config.training.diagonal}"
+    context = model.context if isinstance(model, EncoderDecoderConfig) else None
+    if not isinstance(context, AttentionConfig) or context.alignment == "hard":
+        return [f"{path} is for soft attention (model.context.kind attention); set it to 0, or change model.context"]
+    if len(config.data.sources) > 1:
+        return [f"{path} is for one source that is read in order, but there are several; set it to 0"]
+    return []
 
 
 def context_problems(model: EncoderDecoderConfig) -> list[str]:

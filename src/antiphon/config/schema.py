@@ -152,6 +152,9 @@ class TrainingConfig(Section):
     plateau_patience: Positive = Field(2, description="plateau only: after so many evaluations without a better metric")
     clip: Annotated[float, Field(gt=0.0)] | None = Field(1.0, description="longest gradient (2-norm); null: no limit")
     label_smoothing: Share = Field(0.0, description="probability spread evenly over all tokens in the loss")
+    diagonal: Annotated[float, Field(ge=0.0)] = Field(
+        0.0, description="what attention off the diagonal costs; for a source that is read in order (a line, speech)"
+    )
     metric: Metric = Field("loss", description="chooses the best weights, on dev: loss, exact_match, per, bleu, ...")
     evaluate_every: Positive | None = Field(None, description="updates between evaluations; null: after each epoch")
     checkpoint_every: Positive | None = Field(

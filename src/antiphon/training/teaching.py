@@ -9,6 +9,7 @@ from antiphon.config.schema import TrainingConfig
 from antiphon.model import SequenceModel
 from antiphon.sequence import State
 from antiphon.sources.batches import Batch
+from antiphon.training.diagonal import off_diagonal
 from antiphon.training.loss import Loss, cross_entropy
 from antiphon.training.reinforce import alignment_of, reinforce
 from antiphon.training.sampling import UNSAID, own_words
@@ -40,7 +41,9 @@ def teach(
     state = model.start(batch.source) if state is None else state
     step = own_words(model, state, batch.inputs, share, forbidden) if share > 0.0 else model.step(batch.inputs, state)
     loss = cross_entropy(step.logits, batch.outputs, config.label_smoothing)
-    if step.drawn is None:
-        return Taught(loss, step.state)
-    looking = reinforce(step.logits, batch.outputs, step.drawn, alignment_of(model))
-    return Taught(replace(loss, total=loss.total + looking), step.state)
+    total = loss.total
+    if step.drawn is not None:
+        total = total + reinforce(step.logits, batch.outputs, step.drawn, alignment_of(model))
+    if config.diagonal > 0.0 and step.weights is not None:
+        total = total + config.diagonal * off_diagonal(step.weights, batch.outputs.mask, step.state.source.mask)
+    return Taught(replace(loss, total=total), step.state)
