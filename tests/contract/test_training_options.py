@@ -317,8 +317,8 @@ TRAINING_EFFECTS: dict[str, Callable[[Train], None]] = {
     for effect in (
         epochs, max_updates, batch_tokens, accumulate, optimizer, learning_rate, weight_decay, momentum, schedule,
         warmup, plateau_factor, plateau_patience, clip, label_smoothing, diagonal, metric, evaluate_every,
-        checkpoint_every, patience, dev_examples, keep, average, bad_updates, noise, sampling, sampling_schedule, sampling_updates,
-        seed, threads,
+        checkpoint_every, patience, dev_examples, keep, average, bad_updates, noise, sampling, sampling_schedule,
+        sampling_updates, seed, threads,
     )
 }  # fmt: skip
 EVALUATION_EFFECTS: dict[str, Callable[[Train], None]] = {"metrics": metrics}
