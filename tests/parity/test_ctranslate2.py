@@ -24,6 +24,7 @@ from antiphon.errors import ModelFolderError, UserError
 from antiphon.export.ctranslate2 import vocabulary_map
 from antiphon.export.ctranslate2_spec import positions_of
 from antiphon.export.engines import export_model, load_any
+from antiphon.export.translators import Translators
 from antiphon.folder import load_model, save_model
 from antiphon.model import SequenceModel
 from antiphon.sequence import Sequence
@@ -374,3 +375,14 @@ def test_a_shortlist_goes_along(tmp_path: Path, both: Callable[..., Both]) -> No
         answer = export.generate(text, beam=1, shortlist=True, batch_size=1, weights=False)
         assert set(answer.text.split()) <= set(text.split())
         assert answer.text == run.generate(text, beam=1, shortlist=True, weights=False).text
+
+
+def test_threads_go_to_one_sentence_or_to_several_batches(both: Callable[..., Both]) -> None:
+    """A float32 model has both ways, the second only once it is asked for; int8 has one thread for each batch."""
+    path = str(both("pre").folder)
+    apart = Translators(path, threads=2, int8=False)
+    assert [apart.of(sentences).num_translators for sentences in (1, 2, 64)] == [1, 2, 2]
+    assert apart.of(2) is apart.of(64)
+    for one in (Translators(path, threads=2, int8=True), Translators(path, threads=1, int8=False)):
+        assert one.of(1) is one.of(2)
+        assert one.of(1).num_translators == one.threads

@@ -44,6 +44,10 @@ every_front = pytest.mark.parametrize("name", list(FRONTS))
 PICTURES = pytest.mark.parametrize("name", ["cells", "columns", "patches"])
 
 
+def standardised(picture: torch.Tensor) -> torch.Tensor:
+    return (picture - picture.mean()) / picture.std(correction=0)
+
+
 def batch(lengths: list[int], width: int, seed: int = 1, padding: float = 0.0) -> Sequence:
     """Rows of random values; what is padding is set to `padding`."""
     values = torch.randn(len(lengths), max(lengths), width, generator=torch.Generator().manual_seed(seed))
@@ -127,7 +131,7 @@ def test_patches_by_a_loop() -> None:
     torch.manual_seed(1)
     front, source = patches(patch=4), batch([7], 30)
     picture = torch.zeros(12, 8, 3)  # filled up with 0
-    picture[:10, :7] = source.values[0].reshape(7, 10, 3).transpose(0, 1)
+    picture[:10, :7] = standardised(source.values[0]).reshape(7, 10, 3).transpose(0, 1)
     table = SinusoidalPositions(size=4).table(3).float()  # half of 6, up to a whole pair
     expected = []
     for i in range(3):
@@ -183,7 +187,7 @@ def test_each_stage_halves_and_blocks_see_further(monkeypatch: pytest.MonkeyPatc
 def test_columns_stack_the_cells_of_a_column() -> None:
     torch.manual_seed(1)
     front, source = cells(columns=True), batch([8], 30)
-    found = front.network(source.values.reshape(1, 8, 10, 3).permute(0, 3, 2, 1), None)  # [1, 8, 3, 2]
+    found = front.network(standardised(source.values).reshape(1, 8, 10, 3).permute(0, 3, 2, 1), None)  # [1, 8, 3, 2]
     most = found[0].amax(dim=1)  # [8, 2]
     stacked = torch.stack([torch.cat([most[:, j], *(found[0, :, i, j] for i in range(3))]) for j in range(2)])
     expected = front.positions(front.norm(front.W(stacked))[None, None] / front.size**0.5)[0, 0]
@@ -193,7 +197,7 @@ def test_columns_stack_the_cells_of_a_column() -> None:
 def test_a_frame_is_made_of_all_its_cells() -> None:
     torch.manual_seed(1)
     front, source = frame_cells(), batch([3], 90)
-    frame = source.values[0, 1].reshape(1, 5, 6, 3).permute(0, 3, 1, 2)
+    frame = standardised(source.values[0, 1]).reshape(1, 5, 6, 3).permute(0, 3, 1, 2)
     cells = front.network(frame, None)[0]  # [C', n, m]
     places = [cells[:, i, j] for i in range(cells.size(1)) for j in range(cells.size(2))]
     stacked = torch.cat([torch.stack(places).amax(dim=0), *places])
@@ -228,3 +232,13 @@ def test_a_picture_of_one_colour_and_one_of_three(name: str) -> None:
         "patches": lambda: PatchesFront(config=PatchesConfig(patch=4), reader=grey, size=6),
     }[name]
     assert make()(batch([8], 10)).values.size(2) == 6
+
+
+def test_light_and_contrast_make_no_difference() -> None:
+    """A picture, and the same one brighter and paler; one of a single shade divides nothing by 0."""
+    torch.manual_seed(1)
+    front, source = cells(), batch([8], 30)
+    paler = Sequence(0.3 * source.values + 0.5, source.mask)
+    torch.testing.assert_close(front(paler).values, front(source).values)
+    blank = Sequence(torch.full_like(source.values, 0.7), source.mask)
+    assert front(blank).values.isfinite().all()

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from ctranslate2 import Translator
 
 from antiphon.decoding.engine import ForeignModel
 from antiphon.decoding.reading import wording_of
@@ -14,6 +13,7 @@ from antiphon.errors import ModelFolderError, UserError
 from antiphon.export.ctranslate2_engine import CTranslate2Engine
 from antiphon.export.ctranslate2_spec import model_problems, names, positions_of, transformer_spec
 from antiphon.export.folder import ExportFolder
+from antiphon.export.translators import Translators
 from antiphon.files import write_text
 from antiphon.folder import LoadedModel
 from antiphon.sources.shortlist import Shortlist
@@ -47,12 +47,13 @@ def vocabulary_map(shortlist: Shortlist) -> str:
 
 
 def load(export: ExportFolder) -> ForeignModel:
-    """It takes as many threads as torch would, for one batch at a time."""
+    """It takes as many threads as torch would."""
     positions = export.facts.get("positions")
     if not isinstance(positions, int):
         raise ModelFolderError(f"{export.path}: export.json lacks the number of positions; export the model again")
     try:
-        translator = Translator(str(export.path), inter_threads=1, intra_threads=torch.get_num_threads())
+        int8 = export.facts.get("int8") is True
+        translators = Translators(str(export.path), threads=torch.get_num_threads(), int8=int8)
     except (RuntimeError, ValueError) as error:
         fact = str(error).strip().split("\n")[0]
         raise ModelFolderError(
@@ -60,5 +61,5 @@ def load(export: ExportFolder) -> ForeignModel:
         ) from error
     wording = wording_of(export.config, export.source, export.target)
     sizes, short = (export.source.size, export.target.size), export.facts.get("shortlist") is True
-    engine = CTranslate2Engine(translator, wording, tokens=sizes, longest=positions, shortlist=short)
+    engine = CTranslate2Engine(translators, wording, tokens=sizes, longest=positions, shortlist=short)
     return ForeignModel(export.config, engine, export.source, export.target)

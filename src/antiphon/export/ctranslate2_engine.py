@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
-from ctranslate2 import GenerationStepResult, Translator
+from ctranslate2 import GenerationStepResult
 
 from antiphon.decoding.generation import Copies, Heads
 from antiphon.decoding.hypothesis import Hypothesis
@@ -18,6 +18,7 @@ from antiphon.decoding.options import SearchOptions
 from antiphon.decoding.wording import Question, Wording
 from antiphon.errors import UserError
 from antiphon.export.ctranslate2_spec import names
+from antiphon.export.translators import Translators
 from antiphon.sources.source import Read
 
 __all__ = ["CTranslate2Engine"]
@@ -76,14 +77,14 @@ class CTranslate2Engine:
     """
 
     name = "ctranslate2"
-    workers = 2  # one batch computes while the answers to another become text
     budget = None
 
     def __init__(
-        self, translator: Translator, wording: Wording, *, tokens: tuple[int, int], longest: int, shortlist: bool
+        self, translators: Translators, wording: Wording, *, tokens: tuple[int, int], longest: int, shortlist: bool
     ) -> None:
         """`tokens`: how many each side has. `longest`: positions of the decoder. `shortlist`: the folder has one."""
-        self.translator = translator
+        self.translators = translators
+        self.workers = translators.threads + 1  # one batch more: its answers become text
         self.shortlist = shortlist
         self.longest = longest
         self._source, self._target = (names(size) for size in tokens)
@@ -217,7 +218,7 @@ class CTranslate2Engine:
     ) -> list[Any]:
         """`never` are sequences that are not said; `kept` answers have to end."""
         options = asked.options
-        results: list[Any] = self.translator.translate_batch(
+        results: list[Any] = self.translators.of(len(asked.sources)).translate_batch(
             asked.sources,
             target_prefix=asked.prefixes if any(asked.prefixes) else None,
             beam_size=options.beam,
@@ -278,7 +279,7 @@ class CTranslate2Engine:
             return []
         bare = [target[:-1] if self._ended(target) else target for target in targets]
         said = [[self._target[token] for token in target] for target in bare]
-        results = self.translator.score_batch(sources, said, max_batch_size=size, max_input_length=0)
+        results = self.translators.of(len(sources)).score_batch(sources, said, max_batch_size=size, max_input_length=0)
         return [result.log_probs[: len(target)] for result, target in zip(results, targets, strict=True)]
 
     def _ended(self, tokens: list[int]) -> bool:
