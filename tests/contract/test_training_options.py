@@ -188,6 +188,12 @@ def diagonal(train: Train) -> None:
     assert plain.watch.updates[0]["loss"] == guided.watch.updates[0]["loss"]
 
 
+def diagonal_width(train: Train) -> None:
+    narrow, wide = (train(max_updates=1, diagonal=10.0, diagonal_width=width) for width in (0.2, 1.0))
+    assert distance(narrow.weights, wide.weights) > 1e-3
+    assert same(narrow.weights, train(max_updates=1, diagonal=10.0).weights)
+
+
 def metric(train: Train) -> None:
     """The loss falls, so the last is the best; by another metric it is the first."""
     by_loss, by_match = train(evaluate_every=1), worsening(train)
@@ -316,9 +322,9 @@ TRAINING_EFFECTS: dict[str, Callable[[Train], None]] = {
     effect.__name__: effect
     for effect in (
         epochs, max_updates, batch_tokens, accumulate, optimizer, learning_rate, weight_decay, momentum, schedule,
-        warmup, plateau_factor, plateau_patience, clip, label_smoothing, diagonal, metric, evaluate_every,
-        checkpoint_every, patience, dev_examples, keep, average, bad_updates, noise, sampling, sampling_schedule,
-        sampling_updates, seed, threads,
+        warmup, plateau_factor, plateau_patience, clip, label_smoothing, diagonal, diagonal_width, metric,
+        evaluate_every, checkpoint_every, patience, dev_examples, keep, average, bad_updates, noise, sampling,
+        sampling_schedule, sampling_updates, seed, threads,
     )
 }  # fmt: skip
 EVALUATION_EFFECTS: dict[str, Callable[[Train], None]] = {"metrics": metrics}

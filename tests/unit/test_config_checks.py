@@ -54,6 +54,7 @@ BAD = [
     ),
     (["model.context.score=cosine", "model.encoder.bidirectional=true"], ["cosine", "256 x 2 directions", "bilinear"]),
     (["model.context.entropy=0.1"], ["model.context.entropy: 0.1", "hard", "soft", "0.01"]),
+    (["training.diagonal_width=0.1"], ["training.diagonal_width: 0.1", "training.diagonal is 0", "0.2"]),
     (["training.diagonal=1.0", "model.context.alignment=hard"], ["training.diagonal: 1.0", "soft", "model.context"]),
     (["training.diagonal=1.0", "model.decoder.kind=plain"], ["training.diagonal: 1.0", "soft", "model.context"]),
     (["model.context.baseline=0.5"], ["model.context.baseline: 0.5", "hard", "soft", "0.9"]),

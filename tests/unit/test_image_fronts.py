@@ -200,8 +200,8 @@ def test_a_frame_is_made_of_all_its_cells() -> None:
     frame = standardised(source.values[0, 1]).reshape(1, 5, 6, 3).permute(0, 3, 1, 2)
     cells = front.network(frame, None)[0]  # [C', n, m]
     places = [cells[:, i, j] for i in range(cells.size(1)) for j in range(cells.size(2))]
-    stacked = torch.cat([torch.stack(places).amax(dim=0), *places])
-    torch.testing.assert_close(front(source).values[0, 1], front.W(stacked))
+    made = front.W_what(torch.stack(places).amax(dim=0)) + front.W_where(torch.cat(places))
+    torch.testing.assert_close(front(source).values[0, 1], front.norm(made) / front.size**0.5)
 
 
 def test_positions_tell_row_and_column() -> None:

@@ -16,7 +16,7 @@ from antiphon.config.models import (
     state_size,
     vector_size,
 )
-from antiphon.config.schema import Config, TextConfig
+from antiphon.config.schema import Config, TextConfig, TrainingConfig
 from antiphon.config.sources import source_problems
 
 __all__ = ["model_problems"]
@@ -72,7 +72,7 @@ def pairing_problems(model: EncoderDecoderConfig) -> list[str]:
 def diagonal_problems(config: Config) -> list[str]:
     """Guided attention needs weights that can be learnt from, over one source."""
     if config.training.diagonal == 0.0:
-        return []
+        return unused_width(config.training)
     model, path = config.model, f"training.diagonal: {config.training.diagonal}"
     context = model.context if isinstance(model, EncoderDecoderConfig) else None
     if not isinstance(context, AttentionConfig) or context.alignment == "hard":
@@ -80,6 +80,17 @@ def diagonal_problems(config: Config) -> list[str]:
     if len(config.data.sources) > 1:
         return [f"{path} is for one source that is read in order, but there are several; set it to 0"]
     return []
+
+
+def unused_width(training: TrainingConfig) -> list[str]:
+    """A width means nothing where nothing is guided."""
+    width, usual = training.diagonal_width, TrainingConfig.model_fields["diagonal_width"].default
+    if width == usual:
+        return []
+    return [
+        f"training.diagonal_width: {width} is how far off the diagonal looks cost little, but training.diagonal is 0; "
+        f"set it back to {usual}, or training.diagonal to 1"
+    ]
 
 
 def context_problems(model: EncoderDecoderConfig) -> list[str]:

@@ -155,6 +155,9 @@ class TrainingConfig(Section):
     diagonal: Annotated[float, Field(ge=0.0)] = Field(
         0.0, description="what attention off the diagonal costs; for a source that is read in order (a line, speech)"
     )
+    diagonal_width: Annotated[float, Field(gt=0.0, le=1.0)] = Field(
+        0.2, description="how far off it a look costs little, as a share of the source"
+    )
     metric: Metric = Field("loss", description="chooses the best weights, on dev: loss, exact_match, per, bleu, ...")
     evaluate_every: Positive | None = Field(None, description="updates between evaluations; null: after each epoch")
     checkpoint_every: Positive | None = Field(

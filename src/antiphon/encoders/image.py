@@ -92,7 +92,7 @@ class PatchesFront(nn.Module):
 
 
 class FrameCellsFront(nn.Module):
-    """h_t = W [max_ij c_ij; c_11; ..; c_nm] + b, c_ij the cells of frame t: what is in it, and where"""
+    """h_t = norm(W_what max_ij c_ij + W_where [c_11; ..; c_nm] + b), c_ij the cells of frame t"""
 
     def __init__(self, *, config: FrameCellsConfig, reader: FramesConfig, size: int) -> None:
         super().__init__()
@@ -100,7 +100,9 @@ class FrameCellsFront(nn.Module):
         self.frame = (reader.height, reader.width, _colours(reader))
         self.network = ResidualCells(inputs=_colours(reader), channels=config.channels, blocks=config.blocks)
         cells = _up(reader.height, self.network.shrinks) * _up(reader.width, self.network.shrinks)
-        self.W = unit_linear((1 + cells) * self.network.size, size)
+        self.W_what = unit_linear(self.network.size, size)
+        self.W_where = unit_linear(cells * self.network.size, size)
+        self.norm = nn.LayerNorm(size)
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, source: Sequence) -> Sequence:
@@ -109,7 +111,7 @@ class FrameCellsFront(nn.Module):
         frames = _standardised(real.unsqueeze(1), torch.ones_like(real[:, :1], dtype=torch.bool))
         pixels = frames.reshape(-1, *self.frame).permute(0, 3, 1, 2)
         cells = self.network(pixels, None).permute(0, 2, 3, 1).flatten(1, 2)  # [all frames, n m, C']
-        vectors = self.W(with_most(cells))
+        vectors = self.norm(self.W_what(cells.amax(1)) + self.W_where(cells.flatten(1))) / self.size**0.5
         values = vectors.new_zeros(*source.mask.shape, self.size)
         values[source.mask] = vectors
         return Sequence(self.dropout(values), source.mask)

@@ -8,16 +8,14 @@ from torch import Tensor
 
 __all__ = ["off_diagonal"]
 
-WIDTH = 0.2  # how far from the diagonal a look costs little, as a share of the source
 
-
-def off_diagonal(weights: Tensor, target: Tensor, source: Tensor) -> Tensor:
-    """Σ_t Σ_j α_tj (1 - exp(-(j/n - t/m)² / 2g²)), over the real positions (Tachibana et al. 2018)
+def off_diagonal(weights: Tensor, target: Tensor, source: Tensor, width: float) -> Tensor:
+    """Σ_t Σ_j α_tj (1 - exp(-(j/n - t/m)² / 2g²)) with g the width, over the real positions (Tachibana et al. 2018)
 
     `weights` [B, T, S]; the masks `target` [B, T] and `source` [B, S] are of m and n real positions.
     """
     away = _places(source).unsqueeze(1) - _places(target).unsqueeze(2)  # [B, T, S]
-    costs = 1.0 - torch.exp(-0.5 * (away / WIDTH).square())
+    costs = 1.0 - torch.exp(-0.5 * (away / width).square())
     return (weights * costs * target.unsqueeze(2)).sum()
 
 

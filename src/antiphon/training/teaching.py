@@ -45,5 +45,6 @@ def teach(
     if step.drawn is not None:
         total = total + reinforce(step.logits, batch.outputs, step.drawn, alignment_of(model))
     if config.diagonal > 0.0 and step.weights is not None:
-        total = total + config.diagonal * off_diagonal(step.weights, batch.outputs.mask, step.state.source.mask)
+        source, width = step.state.source.mask, config.diagonal_width
+        total = total + config.diagonal * off_diagonal(step.weights, batch.outputs.mask, source, width)
     return Taught(replace(loss, total=total), step.state)
