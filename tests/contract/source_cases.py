@@ -38,7 +38,7 @@ SUBSAMPLED: Source = {"kind": "subsampled", "channels": 4, "kernel": 3, "dropout
 FRAME_CELLS: Source = {"kind": "frame-cells", "channels": [3], "blocks": 0, "dropout": 0.0}
 FRONTS = {
     "cells": (IMAGE, CELLS),
-    "cells-columns": (IMAGE, {**CELLS, "columns": True}),
+    "cells-columns": (IMAGE, {**CELLS, "columns": True, "wide": 1}),
     "patches": (IMAGE, PATCHES),
     "pixels": (IMAGE, LINEAR),
     "subsampled": (AUDIO, SUBSAMPLED),

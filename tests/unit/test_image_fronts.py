@@ -20,8 +20,10 @@ LINES = ImageConfig(height=10, width=None)
 Front = CellsFront | PatchesFront | FrameCellsFront
 
 
-def cells(*, columns: bool = False, reader: ImageConfig = LINES, blocks: int = 1, size: int = 6) -> CellsFront:
-    config = CellsConfig(channels=[4, 8], blocks=blocks, columns=columns, dropout=0.0)
+def cells(
+    *, columns: bool = False, reader: ImageConfig = LINES, blocks: int = 1, size: int = 6, wide: int = 0
+) -> CellsFront:
+    config = CellsConfig(channels=[4, 8], blocks=blocks, columns=columns, dropout=0.0, wide=wide)
     return CellsFront(config=config, reader=reader, size=size)
 
 
@@ -37,11 +39,12 @@ def frame_cells() -> FrameCellsFront:
 FRONTS: dict[str, tuple[Callable[[], Front], int]] = {  # and the width of what they read
     "cells": (cells, 30),
     "columns": (lambda: cells(columns=True), 30),
+    "wide": (lambda: cells(columns=True, wide=1), 30),
     "patches": (patches, 30),
     "frame-cells": (frame_cells, 90),
 }
 every_front = pytest.mark.parametrize("name", list(FRONTS))
-PICTURES = pytest.mark.parametrize("name", ["cells", "columns", "patches"])
+PICTURES = pytest.mark.parametrize("name", ["cells", "columns", "wide", "patches"])
 
 
 def standardised(picture: torch.Tensor) -> torch.Tensor:
@@ -181,7 +184,10 @@ def test_each_stage_halves_and_blocks_see_further(monkeypatch: pytest.MonkeyPatc
         assert (seen.max(0).values - seen.min(0).values + 1).tolist() == [reach, reach]
     deep = ResidualCells(inputs=3, channels=[2, 4, 6], blocks=1)
     assert deep(torch.randn(2, 3, 40, 21), None).shape == (2, 6, 5, 3)
-    assert (deep.size, deep.shrinks) == (6, 8)
+    assert (deep.size, deep.down, deep.across) == (6, 8, 8)
+    wide = ResidualCells(inputs=3, channels=[2, 4, 6], blocks=1, wide=2)
+    assert wide(torch.randn(2, 3, 40, 21), None).shape == (2, 6, 5, 11)
+    assert (wide.down, wide.across) == (8, 2)
 
 
 def test_columns_stack_the_cells_of_a_column() -> None:

@@ -59,6 +59,7 @@ class CellsConfig(Section):
     kind: Literal["cells"] = Field("cells", description=FRONTS)
     channels: Channels = Field([32, 64, 128], description=STAGES)
     blocks: Natural = Field(1, description=BLOCKS)
+    wide: Natural = Field(0, description="of the stages, so many of the last halve the height only (narrow letters)")
     columns: bool = Field(False, description="one vector for each column of cells (lines of text) instead of each cell")
     dropout: Share = Field(0.1, description=DROPPED)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from antiphon.config.image import ImageConfig
+from antiphon.config.image import CellsConfig, ImageConfig
 from antiphon.config.models import EncoderDecoderConfig, FrontConfig, state_size
 from antiphon.config.schema import Config, SourceConfig, TextConfig
 from antiphon.config.sound import SubsampledConfig
@@ -80,6 +80,9 @@ def _kind_problems(config: Config) -> list[str]:
                 f"{key}.kind: {front.kind} is not for {data.place(number)}, which is of kind {source.kind}; "
                 f"{remedy}{what} to null"
             )
+        if isinstance(front, CellsConfig) and front.wide > len(front.channels):
+            stages = len(front.channels)
+            problems.append(f"{key}.wide: {front.wide}, but there are {stages} stages; set it to at most {stages}")
         if isinstance(front, SubsampledConfig) and front.kernel % 2 == 0:
             odd = f"{front.kernel - 1} or {front.kernel + 1}"
             problems.append(f"{key}.kernel: {front.kernel} is even, so it has no middle; set it to {odd}")

@@ -33,8 +33,10 @@ class CellsFront(nn.Module):
         self.size = size
         self.height = reader.height
         self.columns = config.columns
-        self.network = ResidualCells(inputs=_colours(reader), channels=config.channels, blocks=config.blocks)
-        stacked = 1 + _up(reader.height, self.network.shrinks) if config.columns else 1
+        self.network = ResidualCells(
+            inputs=_colours(reader), channels=config.channels, blocks=config.blocks, wide=config.wide
+        )
+        stacked = 1 + _up(reader.height, self.network.down) if config.columns else 1
         self.W = unit_linear(stacked * self.network.size, size)
         self.norm = nn.LayerNorm(size)
         self.positions = GridPositions(size=size)
@@ -48,15 +50,15 @@ class CellsFront(nn.Module):
             cells = with_most(cells.transpose(1, 2)).unsqueeze(1)  # [B, 1, m, (1 + n) C']
         cells = self.norm(self.W(cells)) / self.size**0.5
         cells = self.dropout(self.positions(cells))
-        return row_by_row(cells, None if widths is None else _up(widths, self.network.shrinks))
+        return row_by_row(cells, None if widths is None else _up(widths, self.network.across))
 
     def names(self, length: int) -> list[str]:
         return cell_names(*self.grid(length))
 
     def grid(self, length: int) -> tuple[int, int]:
         """n rows and m columns of vectors, for a picture of so many columns of pixels."""
-        shrinks = self.network.shrinks
-        return 1 if self.columns else _up(self.height, shrinks), _up(length, shrinks)
+        rows = 1 if self.columns else _up(self.height, self.network.down)
+        return rows, _up(length, self.network.across)
 
 
 class PatchesFront(nn.Module):
@@ -99,7 +101,7 @@ class FrameCellsFront(nn.Module):
         self.size = size
         self.frame = (reader.height, reader.width, _colours(reader))
         self.network = ResidualCells(inputs=_colours(reader), channels=config.channels, blocks=config.blocks)
-        cells = _up(reader.height, self.network.shrinks) * _up(reader.width, self.network.shrinks)
+        cells = _up(reader.height, self.network.down) * _up(reader.width, self.network.across)
         self.W_what = unit_linear(self.network.size, size)
         self.W_where = unit_linear(cells * self.network.size, size)
         self.norm = nn.LayerNorm(size)

@@ -51,21 +51,27 @@ class ResidualBlock(nn.Module):
 
 
 class ResidualCells(nn.Module):
-    """Stages; each is a convolution that halves height and width (rounded up), blocks, and a norm"""
+    """Stages; each is a convolution that halves height and width (rounded up), blocks, and a norm
 
-    def __init__(self, *, inputs: int, channels: list[int], blocks: int) -> None:
+    The last `wide` stages halve the height only. Cells are `down` times lower and `across` times narrower than pixels.
+    """
+
+    def __init__(self, *, inputs: int, channels: list[int], blocks: int, wide: int = 0) -> None:
         super().__init__()
         before = [inputs, *channels[:-1]]
-        self.halves = nn.ModuleList(convolution(i, o, stride=2) for i, o in zip(before, channels, strict=True))
+        steps = [(2, 2)] * (len(channels) - wide) + [(2, 1)] * wide
+        self.halves = nn.ModuleList(
+            convolution(i, o, stride=step) for i, o, step in zip(before, channels, steps, strict=True)
+        )
         self.blocks = nn.ModuleList(nn.ModuleList(ResidualBlock(size) for _ in range(blocks)) for size in channels)
         self.norms = nn.ModuleList(PictureNorm(size) for size in channels)
-        self.size, self.shrinks = channels[-1], 2 ** len(channels)
+        self.size, self.down, self.across = channels[-1], 2 ** len(channels), 2 ** (len(channels) - wide)
 
     def forward(self, pixels: Tensor, widths: Tensor | None) -> Tensor:
         """Cells [B, C', H', W'] of pixels [B, C, H, W] that are 0 behind each picture's width; None: all have W."""
         cells = pixels.contiguous()
         for half, blocks, norm in zip(self.halves, self.blocks, self.norms, strict=True):
-            cells, widths = half(cells), None if widths is None else (widths + 1) // 2
+            cells, widths = half(cells), None if widths is None else -(-widths // half.stride[1])  # type: ignore[index]
             real = None if widths is None else _real(widths, cells)
             for block in blocks:  # type: ignore[attr-defined]
                 cells = block(cells, real)
@@ -79,7 +85,7 @@ def _real(widths: Tensor, cells: Tensor) -> Tensor:
     return (columns < widths.unsqueeze(1))[:, None, None, :].to(cells.dtype)
 
 
-def convolution(inputs: int, outputs: int, stride: int = 1) -> nn.Conv2d:
+def convolution(inputs: int, outputs: int, stride: tuple[int, int] = (1, 1)) -> nn.Conv2d:
     """3 x 3, without a bias: the norm behind it has one."""
     made = nn.Conv2d(inputs, outputs, 3, stride=stride, padding=1, bias=False)
     nn.init.kaiming_normal_(made.weight, nonlinearity="relu")
