@@ -43,6 +43,7 @@ from antiphon.config.models import (
     TransformerConfig,
     TransformerDecoderConfig,
     TransformerEncoderConfig,
+    vector_length,
     vector_size,
 )
 from antiphon.config.schema import SourceConfig, TextConfig
@@ -58,6 +59,7 @@ from antiphon.decoders.transformer import TransformerDecoder
 from antiphon.encoders.cnn import ConvolutionalEncoder
 from antiphon.encoders.embedding import SourceEmbedding, TokenEmbedding, vectors
 from antiphon.encoders.encoder import Encoder
+from antiphon.encoders.front import Stretched
 from antiphon.encoders.ngrams import NgramEmbedding
 from antiphon.encoders.none import NoEncoder
 from antiphon.encoders.norms import LayerNorm, MaskedBatchNorm, Norm
@@ -270,9 +272,15 @@ def _ngrams(config: EncoderConfig) -> NgramEmbedding | None:
     return NgramEmbedding(lengths=config.ngrams, rows=config.ngram_rows, size=size, dropout=config.dropout)
 
 
+def _target(config: ModelConfig, tokens: int) -> nn.Embedding:
+    """The table of target tokens; one that is also the output layer, or read by others, has vectors of length 1."""
+    length = vector_length(config.decoder) if config.tie == "none" else 1.0
+    return vectors(tokens, vector_size(config.decoder), length)
+
+
 def _source(reader: EncoderConfig | DecoderConfig, *, tokens: int, target: nn.Embedding, tie: str) -> TokenEmbedding:
     """The vectors of source tokens: from a table of their own, or E of the target: e(x) = E[x], e(y) = E[y]"""
-    table = target if tie in ("tables", "all") else vectors(tokens, vector_size(reader))
+    table = target if tie in ("tables", "all") else vectors(tokens, vector_size(reader), vector_length(reader))
     return TokenEmbedding(table=table, dropout=_dropout(reader))
 
 
@@ -283,13 +291,14 @@ def _front(
     if isinstance(inputs.config, TextConfig):
         words = _source(encoder, tokens=inputs.size, target=target, tie=tie)
         return SourceEmbedding(words, _ngrams(encoder), inputs.copied_as)
-    return build_front(inputs, chosen, vector_size(encoder))
+    front, length = build_front(inputs, chosen, vector_size(encoder)), vector_length(encoder)
+    return front if length == 1.0 else Stretched(front, length)
 
 
 def _encoder_decoder(config: EncoderDecoderConfig, *, sources: Items[Inputs], target_tokens: int) -> EncoderDecoder:
     encoders = [ENCODERS[part.kind](part) for part in config.encoders]
     encoder = ApartEncoders(encoders) if isinstance(config.encoder, list) else encoders[0]
-    table = vectors(target_tokens, vector_size(config.decoder))
+    table = _target(config, target_tokens)
     decoder = DECODERS[config.decoder.kind](
         config.decoder, config.context, memory=encoder.size, table=table, copying=config.copying
     )
@@ -305,18 +314,18 @@ def _fronts(config: EncoderDecoderConfig, fronts: list[nn.Module]) -> nn.Module:
         return fronts[0]
     if isinstance(config.encoder, list):
         return ApartFronts(fronts)
-    return JoinedFronts(fronts, size=vector_size(config.encoder))
+    return JoinedFronts(fronts, size=vector_size(config.encoder), length=vector_length(config.encoder))
 
 
 def _language_model(config: LanguageModelConfig, *, sources: Items[Inputs], target_tokens: int) -> LanguageModel:  # noqa: ARG001
-    table = vectors(target_tokens, vector_size(config.decoder))
+    table = _target(config, target_tokens)
     decoder = DECODERS[config.decoder.kind](config.decoder, None, memory=0, table=table)
     return LanguageModel(decoder=_tied(decoder, table, config.tie))
 
 
 def _concatenated(config: ConcatenatedConfig, *, sources: Items[Inputs], target_tokens: int) -> Concatenated:
     [inputs] = sources
-    table = vectors(target_tokens, vector_size(config.decoder))
+    table = _target(config, target_tokens)
     decoder = DECODERS[config.decoder.kind](config.decoder, None, memory=0, table=table)
     words = _source(config.decoder, tokens=inputs.size, target=table, tie=config.tie)
     return Concatenated(source=SourceEmbedding(words), decoder=_tied(decoder, table, config.tie))

@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 
 from antiphon.api import evaluate, load, train
-from antiphon.build import build_model
+from antiphon.build import build_for
+from antiphon.config.image import FramesConfig
 from antiphon.config.read import read_config, recipe_names, recipe_text
+from antiphon.config.schema import SourceConfig, TextConfig
+from antiphon.config.sound import AudioConfig, FeaturesConfig
 from antiphon.sources.pairs import Dropped, read_pairs
 from antiphon.sources.tokens import train_tokenizer
 
@@ -23,6 +26,16 @@ def header(name: str) -> dict[str, str]:
     """`#   cost     about a minute` and the like."""
     comments = [line for line in recipe_text(name).split("\n") if line.startswith("#   ")]
     return {found[1]: found[2] for line in comments if (found := re.fullmatch(r"# {3}(\w+) +(\S.*)", line))}
+
+
+def width(source: SourceConfig) -> int:
+    """How many tokens a text has, or how wide the vectors are that are read."""
+    if isinstance(source, TextConfig | FeaturesConfig):
+        return 10
+    if isinstance(source, AudioConfig):
+        return source.mels
+    pixels = source.height * (source.width if isinstance(source, FramesConfig) else 1)
+    return pixels * (3 if source.colour else 1)
 
 
 def test_the_recipes_are_these() -> None:
@@ -46,7 +59,9 @@ def test_the_header_says_what_to_expect(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_model_can_be_built(name: str) -> None:
     config = read_config(name)
-    assert build_model(config.model, source_tokens=10, target_tokens=10).parameter_count > 0
+    sources = config.data.sources
+    model = build_for(config.model, sources, [width(source) for source in sources], target_tokens=10)
+    assert model.parameter_count > 0
 
 
 @pytest.mark.parametrize("name", WITH_DATA)

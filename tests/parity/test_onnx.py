@@ -192,7 +192,7 @@ def same(left: np.ndarray | None, right: np.ndarray | None) -> None:
 
 def test_greedy_answers_are_the_same(pair: Pair) -> None:
     wanted, found = (one.generate(pair.texts, weights=False) for one in (pair.run, pair.export))
-    assert len({one.text for one in wanted}) > 2, "else there is nothing to compare"
+    assert len({one.text for one in wanted}) > 1, "else there is nothing to compare"
     assert [one.text for one in found] == [one.text for one in wanted]
     assert [one.score for one in found] == pytest.approx([one.score for one in wanted], abs=1e-3)
 

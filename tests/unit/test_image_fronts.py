@@ -112,6 +112,7 @@ def test_vectors_are_about_as_long_as_those_of_tokens(name: str) -> None:
     fronts: dict[str, Front] = {
         "cells": CellsFront(config=CellsConfig(dropout=dropout), reader=reader, size=size),
         "columns": CellsFront(config=CellsConfig(columns=True, dropout=dropout), reader=reader, size=size),
+        "wide": CellsFront(config=CellsConfig(columns=True, wide=1, dropout=dropout), reader=reader, size=size),
         "patches": PatchesFront(config=PatchesConfig(patch=8, dropout=dropout), reader=reader, size=size),
         "frame-cells": FrameCellsFront(
             config=FrameCellsConfig(dropout=dropout), reader=FramesConfig(height=32, width=32), size=size
@@ -235,6 +236,7 @@ def test_a_picture_of_one_colour_and_one_of_three(name: str) -> None:
     make = {
         "cells": lambda: cells(reader=grey),
         "columns": lambda: cells(reader=grey, columns=True),
+        "wide": lambda: cells(reader=grey, columns=True, wide=1),
         "patches": lambda: PatchesFront(config=PatchesConfig(patch=4), reader=grey, size=6),
     }[name]
     assert make()(batch([8], 10)).values.size(2) == 6

@@ -110,7 +110,7 @@ def test_the_prompt_is_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(generator.model, "step", step)
     generator.generate("abcabc", max_length=2)
-    assert widths == [6, 1, 1]
+    assert (widths[0], {*widths[1:]}) == (6, {1})
 
 
 @pytest.mark.parametrize("options", [{"beam": 1}, {"beam": 3}, {"sample": True, "seed": 5}])

@@ -35,6 +35,7 @@ __all__ = [
     "TransformerDecoderConfig",
     "TransformerEncoderConfig",
     "state_size",
+    "vector_length",
     "vector_size",
 ]
 
@@ -251,6 +252,11 @@ USUAL_CONTEXT = {"plain": "last", "transformer": "multi-head"}  # for the others
 def vector_size(part: EncoderConfig | DecoderConfig) -> int:
     """The size of a token's vector: a Transformer's is that of its states, and without an encoder it is the state."""
     return part.size if isinstance(part, TransformerConfig | NoEncoderConfig) else part.embedding
+
+
+def vector_length(part: EncoderConfig | DecoderConfig) -> float:
+    """How long a token's vector is at first: 1 where it is multiplied by √size later; else its values are about 1."""
+    return 1.0 if isinstance(part, TransformerConfig | ConvolutionalEncoderConfig) else vector_size(part) ** 0.5
 
 
 def state_size(encoder: EncoderConfig) -> int:
