@@ -272,12 +272,6 @@ def _ngrams(config: EncoderConfig) -> NgramEmbedding | None:
     return NgramEmbedding(lengths=config.ngrams, rows=config.ngram_rows, size=size, dropout=config.dropout)
 
 
-def _target(config: ModelConfig, tokens: int) -> nn.Embedding:
-    """The table of target tokens; one that is also the output layer, or read by others, has vectors of length 1."""
-    length = vector_length(config.decoder) if config.tie == "none" else 1.0
-    return vectors(tokens, vector_size(config.decoder), length)
-
-
 def _source(reader: EncoderConfig | DecoderConfig, *, tokens: int, target: nn.Embedding, tie: str) -> TokenEmbedding:
     """The vectors of source tokens: from a table of their own, or E of the target: e(x) = E[x], e(y) = E[y]"""
     table = target if tie in ("tables", "all") else vectors(tokens, vector_size(reader), vector_length(reader))
@@ -298,7 +292,7 @@ def _front(
 def _encoder_decoder(config: EncoderDecoderConfig, *, sources: Items[Inputs], target_tokens: int) -> EncoderDecoder:
     encoders = [ENCODERS[part.kind](part) for part in config.encoders]
     encoder = ApartEncoders(encoders) if isinstance(config.encoder, list) else encoders[0]
-    table = _target(config, target_tokens)
+    table = vectors(target_tokens, vector_size(config.decoder))
     decoder = DECODERS[config.decoder.kind](
         config.decoder, config.context, memory=encoder.size, table=table, copying=config.copying
     )
@@ -318,14 +312,14 @@ def _fronts(config: EncoderDecoderConfig, fronts: list[nn.Module]) -> nn.Module:
 
 
 def _language_model(config: LanguageModelConfig, *, sources: Items[Inputs], target_tokens: int) -> LanguageModel:  # noqa: ARG001
-    table = _target(config, target_tokens)
+    table = vectors(target_tokens, vector_size(config.decoder))
     decoder = DECODERS[config.decoder.kind](config.decoder, None, memory=0, table=table)
     return LanguageModel(decoder=_tied(decoder, table, config.tie))
 
 
 def _concatenated(config: ConcatenatedConfig, *, sources: Items[Inputs], target_tokens: int) -> Concatenated:
     [inputs] = sources
-    table = _target(config, target_tokens)
+    table = vectors(target_tokens, vector_size(config.decoder))
     decoder = DECODERS[config.decoder.kind](config.decoder, None, memory=0, table=table)
     words = _source(config.decoder, tokens=inputs.size, target=table, tie=config.tie)
     return Concatenated(source=SourceEmbedding(words), decoder=_tied(decoder, table, config.tie))
