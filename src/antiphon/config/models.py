@@ -255,14 +255,8 @@ def vector_size(part: EncoderConfig | DecoderConfig) -> int:
 
 
 def vector_length(part: EncoderConfig | DecoderConfig) -> float:
-    """How long the vectors are that it reads, at first: their values are about 1, as recurrent networks learn best.
-
-    It is 1 where they are multiplied by √size later. It is 1 also beside n-grams, which begin as zeros and would take
-    long to be heard: 57.1 instead of 54.6 % of the words right after an epoch of the CMU dictionary.
-    """
-    if isinstance(part, RecurrentEncoderConfig | NoEncoderConfig) and not part.ngrams:
-        return float(vector_size(part) ** 0.5)
-    return 1.0
+    """How long the vectors are that it reads, at first: 1, but where they are the states, with values of about 1."""
+    return float(part.size**0.5) if isinstance(part, NoEncoderConfig) else 1.0
 
 
 def state_size(encoder: EncoderConfig) -> int:
