@@ -43,7 +43,6 @@ from antiphon.config.models import (
     TransformerConfig,
     TransformerDecoderConfig,
     TransformerEncoderConfig,
-    vector_length,
     vector_size,
 )
 from antiphon.config.schema import SourceConfig, TextConfig
@@ -59,7 +58,6 @@ from antiphon.decoders.transformer import TransformerDecoder
 from antiphon.encoders.cnn import ConvolutionalEncoder
 from antiphon.encoders.embedding import SourceEmbedding, TokenEmbedding, vectors
 from antiphon.encoders.encoder import Encoder
-from antiphon.encoders.front import Stretched
 from antiphon.encoders.ngrams import NgramEmbedding
 from antiphon.encoders.none import NoEncoder
 from antiphon.encoders.norms import LayerNorm, MaskedBatchNorm, Norm
@@ -274,7 +272,7 @@ def _ngrams(config: EncoderConfig) -> NgramEmbedding | None:
 
 def _source(reader: EncoderConfig | DecoderConfig, *, tokens: int, target: nn.Embedding, tie: str) -> TokenEmbedding:
     """The vectors of source tokens: from a table of their own, or E of the target: e(x) = E[x], e(y) = E[y]"""
-    table = target if tie in ("tables", "all") else vectors(tokens, vector_size(reader), vector_length(reader))
+    table = target if tie in ("tables", "all") else vectors(tokens, vector_size(reader))
     return TokenEmbedding(table=table, dropout=_dropout(reader))
 
 
@@ -285,8 +283,7 @@ def _front(
     if isinstance(inputs.config, TextConfig):
         words = _source(encoder, tokens=inputs.size, target=target, tie=tie)
         return SourceEmbedding(words, _ngrams(encoder), inputs.copied_as)
-    front, length = build_front(inputs, chosen, vector_size(encoder)), vector_length(encoder)
-    return front if length == 1.0 else Stretched(front, length)
+    return build_front(inputs, chosen, vector_size(encoder))
 
 
 def _encoder_decoder(config: EncoderDecoderConfig, *, sources: Items[Inputs], target_tokens: int) -> EncoderDecoder:
@@ -308,7 +305,7 @@ def _fronts(config: EncoderDecoderConfig, fronts: list[nn.Module]) -> nn.Module:
         return fronts[0]
     if isinstance(config.encoder, list):
         return ApartFronts(fronts)
-    return JoinedFronts(fronts, size=vector_size(config.encoder), length=vector_length(config.encoder))
+    return JoinedFronts(fronts, size=vector_size(config.encoder))
 
 
 def _language_model(config: LanguageModelConfig, *, sources: Items[Inputs], target_tokens: int) -> LanguageModel:  # noqa: ARG001

@@ -35,7 +35,6 @@ __all__ = [
     "TransformerDecoderConfig",
     "TransformerEncoderConfig",
     "state_size",
-    "vector_length",
     "vector_size",
 ]
 
@@ -252,11 +251,6 @@ USUAL_CONTEXT = {"plain": "last", "transformer": "multi-head"}  # for the others
 def vector_size(part: EncoderConfig | DecoderConfig) -> int:
     """The size of a token's vector: a Transformer's is that of its states, and without an encoder it is the state."""
     return part.size if isinstance(part, TransformerConfig | NoEncoderConfig) else part.embedding
-
-
-def vector_length(part: EncoderConfig | DecoderConfig) -> float:
-    """How long the vectors are that it reads, at first: 1, but where they are the states, with values of about 1."""
-    return float(part.size**0.5) if isinstance(part, NoEncoderConfig) else 1.0
 
 
 def state_size(encoder: EncoderConfig) -> int:

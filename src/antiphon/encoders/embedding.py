@@ -70,8 +70,8 @@ class SourceEmbedding(nn.Module):
         return
 
 
-def vectors(tokens: int, size: int, length: float = 1.0) -> nn.Embedding:
-    """A fresh table of vectors of about this length."""
+def vectors(tokens: int, size: int) -> nn.Embedding:
+    """A fresh table of vectors of about length 1."""
     table = nn.Embedding(tokens, size)
-    nn.init.normal_(table.weight, std=length * size**-0.5)
+    nn.init.normal_(table.weight, std=size**-0.5)
     return table

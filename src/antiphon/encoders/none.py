@@ -12,7 +12,10 @@ __all__ = ["NoEncoder"]
 
 
 class NoEncoder(Encoder):
-    """h_j = x_j, with dropout in training; in place of a last state their mean, for the source may have no order"""
+    """h_j = √E x_j, with dropout in training; in place of a last state their mean, for the source may have no order
+
+    √E makes of vectors of about length 1 what states are: values of about 1.
+    """
 
     def __init__(self, *, size: int, dropout: float) -> None:
         super().__init__()
@@ -20,6 +23,6 @@ class NoEncoder(Encoder):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, source: Sequence) -> Memory:
-        states, real = self.dropout(source.values), source.mask.unsqueeze(-1)
+        states, real = self.dropout(source.values) * self.size**0.5, source.mask.unsqueeze(-1)
         mean = (states * real).sum(1) / real.sum(1)  # [B, H]
         return Memory(states, source.mask, final=mean.unsqueeze(1))

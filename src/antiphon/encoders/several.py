@@ -18,10 +18,10 @@ __all__ = ["ApartEncoders", "ApartFronts", "JoinedFronts"]
 class JoinedFronts(nn.Module):
     """x_1..x_n of all sources one after another, each with the mark of its source: one encoder reads x_j + m_k"""
 
-    def __init__(self, fronts: Items[nn.Module], *, size: int, length: float = 1.0) -> None:
+    def __init__(self, fronts: Items[nn.Module], *, size: int) -> None:
         super().__init__()
         self.fronts = nn.ModuleList(fronts)
-        self.marks = _marks(len(self.fronts), size, length)
+        self.marks = _marks(len(self.fronts), size)
 
     def forward(self, source: Several) -> Sequence:
         """Vectors [B, S, E]; padding stands at the end."""
@@ -61,9 +61,9 @@ class ApartEncoders(Encoder):
         return
 
 
-def _marks(sources: int, size: int, length: float = 1.0) -> nn.Parameter:
-    """A vector for each source, as long as those that it marks."""
-    return nn.Parameter(torch.randn(sources, size) * length * size**-0.5)
+def _marks(sources: int, size: int) -> nn.Parameter:
+    """A vector for each source, as long as those of tokens."""
+    return nn.Parameter(torch.randn(sources, size) * size**-0.5)
 
 
 def _marked(vectors: Sequence, mark: Tensor) -> Sequence:
