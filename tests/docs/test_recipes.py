@@ -42,7 +42,7 @@ def test_the_recipes_are_these() -> None:
     assert [name for name in NAMES if name.startswith("lm-")] == ["lm-lstm", "lm-transformer"]
     assert [name for name in NAMES if not name.startswith("lm-")] == [
         "demo", "dialogue", "g2p", "pretrain", "reverse", "scan-lstm", "scan-transformer", "speak", "translate",
-        "watch",
+        "transliterate", "watch",
     ]  # fmt: skip
     assert WITH_DATA == ["demo", "g2p", "reverse"]
 
