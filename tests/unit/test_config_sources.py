@@ -78,6 +78,8 @@ BAD: list[tuple[str, Config]] = [
      config([TEXT, TEXT], encoder=[{**LEARNT, "longest": 201}, {**LEARNT, "longest": 9}])),
     ("data.source.max_length: 9 is less than the width 10, so every picture would be left out",
      config({**IMAGE, "width": 10, "max_length": 9})),
+    ("model.front.wide: 3, but there are 2 stages; set it to at most 2",
+     config(IMAGE, front={"kind": "cells", "channels": [4, 8], "wide": 3})),
     ("model.front.kernel: 4 is even, so it has no middle; set it to 3 or 5",
      config(FEATURES, front={"kind": "subsampled", "kernel": 4})),
     ("data.source.value_width: 3 is the width of a mask, but value_masks is 0; set it back to 2, or",

@@ -170,6 +170,15 @@ def test_more_pairs_make_a_larger_model() -> None:
     assert "about 21,000, the first 20,000 looked at" in large.reasons[1]
 
 
+def test_hangul_is_cut_into_letters() -> None:
+    """A syllable has three at most, so there is room for them."""
+    table("train.tsv", [(f"{chr(0xAC00 + 37 * n)}국어", f"{spelling(n)}") for n in range(100)])
+    found = guessed("train.tsv").config.data
+    assert found.text is not None
+    assert (found.text.tokens, found.target.tokens) == ("letters", "characters")
+    assert found.text.max_length >= 9
+
+
 def test_a_sentence_may_be_longer_than_a_path() -> None:
     table("train.tsv", [(f"{sentence(n)} " * 10, spelling(n)) for n in range(50)])
     assert guessed("train.tsv").config.data.text is not None

@@ -47,7 +47,7 @@ class CellsFront(nn.Module):
         pixels, widths = _pixels(source, self.height), _widths(source)
         cells = self.network(pixels, widths).permute(0, 2, 3, 1)  # [B, n, m, C']
         if self.columns:
-            cells = with_most(cells.transpose(1, 2)).unsqueeze(1)  # [B, 1, m, (1 + n) C']
+            cells = _with_most(cells.transpose(1, 2)).unsqueeze(1)  # [B, 1, m, (1 + n) C']
         cells = self.norm(self.W(cells)) / self.size**0.5
         cells = self.dropout(self.positions(cells))
         return row_by_row(cells, None if widths is None else _up(widths, self.network.across))
@@ -127,7 +127,7 @@ class FrameCellsFront(nn.Module):
         return
 
 
-def with_most(cells: Tensor) -> Tensor:
+def _with_most(cells: Tensor) -> Tensor:
     """The most that any cell says of each channel, then what each says: [..., n, C] become [..., (1 + n) C].
 
     What is there is learnt first from the most, wherever it is: shapes drawn anywhere took a third of the updates.
