@@ -64,6 +64,7 @@ from antiphon.encoders.norms import LayerNorm, MaskedBatchNorm, Norm
 from antiphon.encoders.positions import LearntPositions, NoPositions, Positions, SinusoidalPositions
 from antiphon.encoders.rnn import RecurrentEncoder
 from antiphon.encoders.several import ApartEncoders, ApartFronts, JoinedFronts
+from antiphon.encoders.spelling import Spelling
 from antiphon.encoders.transformer import BlockPlan, TransformerEncoder
 from antiphon.errors import ConfigError
 from antiphon.model import Concatenated, EncoderDecoder, LanguageModel, SequenceModel
@@ -296,7 +297,13 @@ def _encoder_decoder(config: EncoderDecoderConfig, *, sources: Items[Inputs], ta
     readers = config.encoders * len(sources) if len(encoders) == 1 else config.encoders
     parts = zip(sources, fronts_of(config, len(sources)), readers, strict=True)
     fronts = [_front(*part, target=table, tie=config.tie) for part in parts]
-    return EncoderDecoder(source=_fronts(config, fronts), encoder=encoder, decoder=_tied(decoder, table, config.tie))
+    spelling = Spelling(memory=encoder.size, tokens=target_tokens, weight=config.ctc) if config.ctc else None
+    return EncoderDecoder(
+        source=_fronts(config, fronts),
+        encoder=encoder,
+        decoder=_tied(decoder, table, config.tie),
+        spelling=spelling,
+    )
 
 
 def _fronts(config: EncoderDecoderConfig, fronts: list[nn.Module]) -> nn.Module:

@@ -14,6 +14,7 @@ from antiphon.encoders.embedding import SourceEmbedding
 from antiphon.encoders.encoder import Encoder
 from antiphon.encoders.front import Front
 from antiphon.encoders.several import ApartFronts, JoinedFronts
+from antiphon.encoders.spelling import Spelling
 from antiphon.sequence import Memory, Sequence, Several, State
 
 __all__ = ["Concatenated", "EncoderDecoder", "LanguageModel", "SequenceModel"]
@@ -55,11 +56,14 @@ class SequenceModel(nn.Module, ABC):
 class EncoderDecoder(SequenceModel):
     """source → front → encoder → Memory → decoder; `source` is the front, or those of several sources"""
 
-    def __init__(self, *, source: nn.Module, encoder: Encoder, decoder: Decoder[Any]) -> None:
+    def __init__(
+        self, *, source: nn.Module, encoder: Encoder, decoder: Decoder[Any], spelling: Spelling | None = None
+    ) -> None:
         super().__init__()
         self.source = source
         self.encoder = encoder
         self.decoder = decoder
+        self.spelling = spelling
 
     @property
     def fronts(self) -> list[Front]:

@@ -125,6 +125,13 @@ def hard_only(key: str, value: float) -> Callable[[], None]:
     return effect
 
 
+def ctc() -> None:
+    """What weighs in the loss, and nowhere else."""
+    plain, spelt = (learnt(changed(EncoderDecoderConfig, ctc=weight)) for weight in (0.0, 0.5))
+    assert torch.equal(plain[:-2], spelt[:-2])
+    assert not torch.allclose(plain[-2:], spelt[-2:], rtol=1e-3)
+
+
 def inner_size() -> None:
     """Of additive and concat."""
     for score in ("additive", "concat"):
@@ -248,6 +255,7 @@ MODEL_EFFECTS: dict[type[BaseModel], dict[str, Any]] = {
         "decoder": [BASES[LuongConfig].decoder],
         "tie": tied(EncoderDecoderConfig),
         "copying": [True],
+        "ctc": ctc,
     },
     LanguageModelConfig: {
         "kind": ONLY_CHOICE,

@@ -29,6 +29,7 @@ GOOD = [
     ["model.context.score=cosine", "model.encoder.kind=cnn"],
     ["model.context.alignment=hard", "model.context.entropy=0.1", "model.context.baseline=0.5"],
     ["training.diagonal=1.0"],
+    ["model.ctc=0.5"],
     ["model.encoder.layers=2", "model.encoder.residual=true"],
     ["model.decoder.kind=plain"],
     ["model.decoder.kind=plain", "model.context.kind=mean", "model.context.feed=start"],

@@ -37,6 +37,7 @@ def model_problems(config: Config) -> list[str]:
     model, problems = config.model, []
     if isinstance(model, EncoderDecoderConfig):
         problems += pairing_problems(model) or [*context_problems(model), *copy_problems(model)]
+        problems += spelling_problems(model, sources=len(config.data.sources))
         for path, encoder in encoder_paths(model):
             problems += [*part_problems(path, encoder), *ngram_problems(path, encoder)]
     problems += part_problems("model.decoder", model.decoder)
@@ -122,6 +123,13 @@ def copy_problems(model: EncoderDecoderConfig) -> list[str]:
         f"model.copy: a word is copied by the weight of attention to it, and the decoder {model.decoder.kind} has "
         "none; set model.decoder.kind to bahdanau, luong or transformer, or copy to false"
     ]
+
+
+def spelling_problems(model: EncoderDecoderConfig, *, sources: int) -> list[str]:
+    """What is spelt stands in the order of one source."""
+    if model.ctc == 0.0 or sources == 1:
+        return []
+    return [f"model.ctc: {model.ctc} is for one source that is read in order, but there are {sources}; set it to 0"]
 
 
 def attention_problems(context: AttentionConfig, *, key: int, query: int, made: str) -> list[str]:

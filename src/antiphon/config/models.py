@@ -243,6 +243,7 @@ DecoderConfig = Annotated[
 NetworkConfig = Annotated[PlainConfig | TransformerDecoderConfig, Field(discriminator="kind")]
 
 TIED = "none | output: the output layer is the target's table of vectors"
+SPELT = "weight of a second loss: the encoder spells the target by itself (CTC); for a line, speech. 0: none"
 COPIED = "words of the source can be copied into the answer: p(y) = g P(y) + (1 - g) sum of a_j where x_j = y"
 TIED_TWO = f"{TIED} | tables: the source's table is the target's | all: both"
 USUAL_CONTEXT = {"plain": "last", "transformer": "multi-head"}  # for the others: attention
@@ -278,6 +279,7 @@ class EncoderDecoderConfig(Section):
     )
     tie: Literal["none", "output", "tables", "all"] = Field("none", description=TIED_TWO)
     copying: bool = Field(False, alias="copy", description=COPIED)
+    ctc: Annotated[float, Field(ge=0.0)] = Field(0.0, description=SPELT)
 
     @model_validator(mode="before")
     @classmethod
