@@ -101,6 +101,7 @@ def _recurrent_encoder(config: RecurrentEncoderConfig) -> Encoder:
         bidirectional=config.bidirectional,
         residual=config.residual,
         dropout=config.dropout,
+        scale=config.scale,
     )
 
 

@@ -202,7 +202,14 @@ BLOCK = {
 CELLS = ["lstm", "rnn", "rnn-relu"]
 # Section, key → values other than those of its base, each of which has to be seen; or a test of its own.
 MODEL_EFFECTS: dict[type[BaseModel], dict[str, Any]] = {
-    RecurrentEncoderConfig: {**RECURRENT, **NGRAMS, "kind": CELLS, "bidirectional": [False], "residual": [True]},
+    RecurrentEncoderConfig: {
+        **RECURRENT,
+        **NGRAMS,
+        "kind": CELLS,
+        "bidirectional": [False],
+        "residual": [True],
+        "scale": [True],
+    },
     ConvolutionalEncoderConfig: {
         **RECURRENT,
         **NGRAMS,

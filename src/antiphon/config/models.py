@@ -58,6 +58,7 @@ NORM = "layer: over a state's values | batch: over the real positions of a batch
 BENT = "relu | gelu | swish (x sigmoid(x))"
 POSITIONS = "sinusoidal: sin and cos of the position | learnt: a table"
 OR_NONE = f"{POSITIONS} | none: a set, or the front has told the positions"
+ENLARGED = "multiply the vectors by the root of their size, so that values are about 1: helps what is no text"
 SCALED = "multiply a token's vector by the root of the size before its position is added"
 FIRST_NORM = "norm the sum of vector and position, before the first block"
 LONGEST = "learnt positions only: rows of the table, the longest sequence with </s>"
@@ -80,6 +81,7 @@ class RecurrentEncoderConfig(Section):
     layers: Positive = Field(1, description=STACKED)
     bidirectional: bool = Field(True, description="read in both directions and concatenate")
     residual: bool = Field(False, description="from the second layer on, add a layer's input to its output")
+    scale: bool = Field(False, description=ENLARGED)
     dropout: Share = Field(0.2, description="share of values set to 0 in training, on embeddings and between layers")
     from_run: FromRun = None
     freeze: Freeze = False

@@ -75,7 +75,10 @@ class RecurrentLayer(nn.Module):
 
 
 class RecurrentEncoder(Encoder):
-    """Recurrent layers stacked on one another, with dropout between them; with residuals h + layer(h)."""
+    """Recurrent layers stacked on one another, with dropout between them; with residuals h + layer(h).
+
+    With `scale` the first reads √E x_j: vectors of about length 1 become values of about 1.
+    """
 
     def __init__(
         self,
@@ -87,8 +90,10 @@ class RecurrentEncoder(Encoder):
         bidirectional: bool,
         residual: bool,
         dropout: float,
+        scale: bool = False,
     ) -> None:
         super().__init__()
+        self.factor = inputs**0.5 if scale else 1.0
         directions = 2 if bidirectional else 1
         self.layers = nn.ModuleList(
             RecurrentLayer(
@@ -101,7 +106,7 @@ class RecurrentEncoder(Encoder):
         self.size = size * directions
 
     def forward(self, source: Sequence) -> Memory:
-        values, lengths = source.values, source.lengths
+        values, lengths = source.values * self.factor, source.lengths
         finals: list[Tensor] = []
         for number, layer in enumerate(self.layers):
             states, final = layer(self.dropout(values) if number > 0 else values, lengths)  # [B, S, H], [B, H]
