@@ -58,7 +58,14 @@ BASES: dict[type[BaseModel], dict[str, Any]] = {  # what a key needs beside it t
 }
 TRAINING = ("shift", "scale", "contrast", "masks", "width")  # keys that are for training only end so
 FRONT_EFFECTS: dict[type[BaseModel], dict[str, Any]] = {
-    CellsConfig: {"channels": [[3, 5], [4]], "blocks": [0], "wide": [1], "columns": [True], "dropout": [0.4]},
+    CellsConfig: {
+        "channels": [[3, 5], [4]],
+        "blocks": [0],
+        "wide": [1],
+        "columns": [True],
+        "whole": [True],
+        "dropout": [0.4],
+    },
     PatchesConfig: {"patch": [2], "dropout": [0.4]},
     FrameCellsConfig: {"channels": [[5], [3, 4]], "blocks": [1], "dropout": [0.4]},
     SubsampledConfig: {"channels": [6], "kernel": [5], "dropout": [0.4]},

@@ -21,9 +21,15 @@ Front = CellsFront | PatchesFront | FrameCellsFront
 
 
 def cells(
-    *, columns: bool = False, reader: ImageConfig = LINES, blocks: int = 1, size: int = 6, wide: int = 0
+    *,
+    columns: bool = False,
+    reader: ImageConfig = LINES,
+    blocks: int = 1,
+    size: int = 6,
+    wide: int = 0,
+    whole: bool = False,
 ) -> CellsFront:
-    config = CellsConfig(channels=[4, 8], blocks=blocks, columns=columns, dropout=0.0, wide=wide)
+    config = CellsConfig(channels=[4, 8], blocks=blocks, columns=columns, dropout=0.0, wide=wide, whole=whole)
     return CellsFront(config=config, reader=reader, size=size)
 
 
@@ -40,11 +46,12 @@ FRONTS: dict[str, tuple[Callable[[], Front], int]] = {  # and the width of what 
     "cells": (cells, 30),
     "columns": (lambda: cells(columns=True), 30),
     "wide": (lambda: cells(columns=True, wide=1), 30),
+    "whole": (lambda: cells(whole=True), 30),
     "patches": (patches, 30),
     "frame-cells": (frame_cells, 90),
 }
 every_front = pytest.mark.parametrize("name", list(FRONTS))
-PICTURES = pytest.mark.parametrize("name", ["cells", "columns", "wide", "patches"])
+PICTURES = pytest.mark.parametrize("name", ["cells", "columns", "wide", "whole", "patches"])
 
 
 def standardised(picture: torch.Tensor) -> torch.Tensor:
@@ -113,6 +120,7 @@ def test_vectors_are_about_as_long_as_those_of_tokens(name: str) -> None:
         "cells": CellsFront(config=CellsConfig(dropout=dropout), reader=reader, size=size),
         "columns": CellsFront(config=CellsConfig(columns=True, dropout=dropout), reader=reader, size=size),
         "wide": CellsFront(config=CellsConfig(columns=True, wide=1, dropout=dropout), reader=reader, size=size),
+        "whole": CellsFront(config=CellsConfig(whole=True, dropout=dropout), reader=reader, size=size),
         "patches": PatchesFront(config=PatchesConfig(patch=8, dropout=dropout), reader=reader, size=size),
         "frame-cells": FrameCellsFront(
             config=FrameCellsConfig(dropout=dropout), reader=FramesConfig(height=32, width=32), size=size
@@ -201,6 +209,17 @@ def test_columns_stack_the_cells_of_a_column() -> None:
     torch.testing.assert_close(front(source).values[0], expected)
 
 
+def test_each_cell_is_told_of_the_whole_picture() -> None:
+    torch.manual_seed(1)
+    front, source = cells(whole=True), batch([8], 30)
+    found = front.network(standardised(source.values).reshape(1, 8, 10, 3).permute(0, 3, 2, 1), None)[0]  # [8, 3, 2]
+    most = torch.stack([found[:, i, j] for i in range(3) for j in range(2)]).amax(dim=0)
+    assert front.W_whole is not None
+    made = front.norm(front.W(found[:, 1, 0]) + front.W_whole(most)) / front.size**0.5
+    expected = front.positions(made.expand(1, 3, 2, -1))[0, 1, 0]
+    torch.testing.assert_close(front(source).values[0, 2], expected)  # row 1, column 0 of 3 x 2
+
+
 def test_a_frame_is_made_of_all_its_cells() -> None:
     torch.manual_seed(1)
     front, source = frame_cells(), batch([3], 90)
@@ -237,6 +256,7 @@ def test_a_picture_of_one_colour_and_one_of_three(name: str) -> None:
         "cells": lambda: cells(reader=grey),
         "columns": lambda: cells(reader=grey, columns=True),
         "wide": lambda: cells(reader=grey, columns=True, wide=1),
+        "whole": lambda: cells(reader=grey, whole=True),
         "patches": lambda: PatchesFront(config=PatchesConfig(patch=4), reader=grey, size=6),
     }[name]
     assert make()(batch([8], 10)).values.size(2) == 6

@@ -61,6 +61,7 @@ class CellsConfig(Section):
     blocks: Natural = Field(1, description=BLOCKS)
     wide: Natural = Field(0, description="of the stages, so many of the last halve the height only (narrow letters)")
     columns: bool = Field(False, description="one vector for each column of cells (lines of text) instead of each cell")
+    whole: bool = Field(False, description="tell each vector the most that any cell of the picture says, too")
     dropout: Share = Field(0.1, description=DROPPED)
 
 

@@ -24,8 +24,9 @@ Whole = TypeVar("Whole", int, Tensor)
 class CellsFront(nn.Module):
     """h_ij = norm(W c_ij + b) + p_ij, row by row; c_ij are the cells of a residual network of convolutions
 
-    With `columns` the cells of a column make one vector: h_j = norm(W [max_i c_ij; c_1j; ..] + b) + p_1j. The norm
-    makes a vector as long as those of tokens: without it they grow, and what says the place is lost beside them.
+    With `columns` the cells of a column make one vector: h_j = norm(W [max_i c_ij; c_1j; ..] + b) + p_1j. With `whole`
+    W_whole max_ij c_ij is added before the norm, so that what is large is known everywhere. The norm makes a vector as
+    long as those of tokens: without it they grow, and what says the place is lost beside them.
     """
 
     def __init__(self, *, config: CellsConfig, reader: ImageConfig, size: int) -> None:
@@ -38,6 +39,7 @@ class CellsFront(nn.Module):
         )
         stacked = 1 + _up(reader.height, self.network.down) if config.columns else 1
         self.W = unit_linear(stacked * self.network.size, size)
+        self.W_whole = unit_linear(self.network.size, size) if config.whole else None
         self.norm = nn.LayerNorm(size)
         self.positions = GridPositions(size=size)
         self.dropout = nn.Dropout(config.dropout)
@@ -45,10 +47,12 @@ class CellsFront(nn.Module):
     def forward(self, source: Sequence) -> Sequence:
         """Values [B, S, H C] become [B, n m, E]."""
         pixels, widths = _pixels(source, self.height), _widths(source)
-        cells = self.network(pixels, widths).permute(0, 2, 3, 1)  # [B, n, m, C']
+        cells = self.network(pixels, widths).permute(0, 2, 3, 1)  # [B, n, m, C']; what is not real is 0, none is less
+        most = cells.amax((1, 2), keepdim=True)
         if self.columns:
             cells = _with_most(cells.transpose(1, 2)).unsqueeze(1)  # [B, 1, m, (1 + n) C']
-        cells = self.norm(self.W(cells)) / self.size**0.5
+        cells = self.W(cells) if self.W_whole is None else self.W(cells) + self.W_whole(most)
+        cells = self.norm(cells) / self.size**0.5
         cells = self.dropout(self.positions(cells))
         return row_by_row(cells, None if widths is None else _up(widths, self.network.across))
 
