@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 __all__ = ["FRAMES", "MOVES", "SIDE", "SIZES", "WORDS", "write_moving"]
 
-SIZES = {"train": 4_000, "dev": 500, "test": 500}
+SIZES = {"train": 10_000, "dev": 500, "test": 500}  # 90 MB
 FRAMES, SIDE, BOX = 8, 32, 9  # frames of a video, pixels of a frame, pixels of a digit; each both high and wide
 APART = 8  # pixels across between two digits at the beginning, so that one is clearly the left one
 SPEEDS = (1, 2)  # pixels from frame to frame
