@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
-from antiphon.config.image import ImageConfig
+from antiphon.config.image import CellsConfig, ImageConfig
+from antiphon.encoders.image import CellsFront
+from antiphon.sequence import Sequence
 from antiphon.sources.images import ImageReader
 
 LUMINANCE = {"red": 76, "lime": 150, "blue": 29, "white": 255, "black": 0}  # ITU-R 601, of 255
@@ -126,11 +129,13 @@ def test_a_large_photo_is_read_at_a_fraction(tmp_path: Path) -> None:
 def test_inside_height_and_width_the_aspect_is_kept(
     tmp_path: Path, size: tuple[int, int], rows: tuple[int, int], columns: tuple[int, int]
 ) -> None:
-    pixels = read(save(Image.new("L", size), tmp_path / "a.png"), height=8, width=8)
+    image = Image.new("RGB", size, (0, 0, 40))
+    image.paste((0, 100, 40), (0, 0, size[0], size[1] // 2))
+    pixels = read(save(image, tmp_path / "a.png"), height=8, width=8)
     inside = np.zeros((8, 8), dtype=bool)
     inside[slice(*rows), slice(*columns)] = True
-    assert (pixels[inside] == 0).all()
-    assert (pixels[~inside] == 128).all()  # about 0 for the network
+    assert {pixels[inside][:, 1].min(), pixels[inside][:, 1].max()} == {0, 100}
+    assert (pixels[~inside] == (0, 50, 40)).all()  # its mean shade, about 0 for the network
 
 
 def test_lines_are_as_wide_as_they_are(tmp_path: Path) -> None:
@@ -186,9 +191,21 @@ def test_scale_makes_smaller_and_larger(spot: Path) -> None:
     assert 10 <= min(lines) < 45 < max(lines) <= 64  # a line never grows: its ends would be cut off
 
 
-def test_contrast_spreads_and_draws_in(spot: Path) -> None:
-    ranges = [np.ptp(read(spot, np.random.default_rng(s), height=40, width=40, contrast=0.3)) for s in range(20)]
-    assert 0.69 * 140 < min(ranges) < 130 < 150 < max(ranges) <= 1.31 * 140
+def test_contrast_makes_shades_darker_and_lighter(tmp_path: Path) -> None:
+    """What is between black and white; a front sees another picture."""
+    image = Image.new("L", (40, 40), 255)
+    image.paste(0, (0, 0, 40, 10))
+    image.paste(128, (0, 10, 40, 20))
+    path = save(image, tmp_path / "shades.png")
+    found = [read(path, np.random.default_rng(s), height=40, width=40, contrast=0.5) for s in range(20)]
+    assert all((one[5, 5, 0], one[35, 5, 0]) == (0, 255) for one in found)
+    middle = [one[15, 5, 0] for one in found]
+    assert 255 * 0.5**1.5 - 1 < min(middle) < 100 < 150 < max(middle) < 255 * 0.5 ** (1 / 1.5) + 2
+    torch.manual_seed(1)
+    front = CellsFront(config=CellsConfig(channels=[4], dropout=0.0), reader=ImageConfig(height=40, width=40), size=8)
+    rows = [torch.from_numpy(one.transpose(1, 0, 2).reshape(1, 40, -1) / 127.5 - 1.0).float() for one in found[:2]]
+    seen = [front(Sequence(row, torch.ones(1, 40, dtype=torch.bool))).values for row in rows]
+    assert (seen[0] - seen[1]).abs().max() > 0.01
 
 
 @pytest.mark.parametrize("key", ["shift", "scale", "contrast"])

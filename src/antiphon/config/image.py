@@ -30,7 +30,9 @@ class PictureConfig(Section):
     scale: Annotated[float, Field(ge=0.0, le=0.9)] = Field(
         0.0, description="training: make it smaller or larger at random by up to this share; variable width: smaller"
     )
-    contrast: Share = Field(0.0, description="training: spread or draw in its shades at random by up to this share")
+    contrast: Share = Field(
+        0.0, description="training: shades darker or lighter at random, by a gamma of up to 1 + this"
+    )
 
 
 class ImageConfig(PictureConfig):

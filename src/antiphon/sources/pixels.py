@@ -24,7 +24,6 @@ __all__ = ["SUFFIXES", "fitted", "open_picture", "scaled_width", "to_picture"]
 FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP", "PPM")
 SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".pbm")
 MOST_PIXELS = 64_000_000  # more is a slip or an attack: a small file can unfold to gigabytes
-MIDDLE = 128  # fills what a picture leaves free: about 0 for the network
 ORIENTATION = 0x0112  # of EXIF: how the camera was held
 SIDEWAYS = (5, 6, 7, 8)
 
@@ -88,7 +87,10 @@ def scaled_width(image: Image, height: int) -> int:
 
 
 def fitted(image: Image, *, colour: bool, height: int, width: int | None) -> Array:
-    """Bytes [H, W, C], aspect kept; with a width, the picture lies in the middle of height x width."""
+    """Bytes [H, W, C], aspect kept; with a width, the picture lies in the middle of height x width.
+
+    What it leaves free has its mean shade: for a network that sees pictures standardised, about 0.
+    """
     from PIL import Image, ImageOps
 
     across, down = _upright_size(image)
@@ -101,10 +103,16 @@ def fitted(image: Image, *, colour: bool, height: int, width: int | None) -> Arr
     upright = ImageOps.exif_transpose(image) if _orientation(image) > 1 else image
     small = _plain(upright, "RGB" if colour else "L").resize(room, Image.Resampling.BILINEAR)
     if width is not None:
-        canvas = Image.new(small.mode, (width, height), (MIDDLE,) * 3 if colour else MIDDLE)
+        canvas = Image.new(small.mode, (width, height), _mean_shade(small))
         canvas.paste(small, ((width - room[0]) // 2, (height - room[1]) // 2))
         small = canvas
     return np.asarray(small).reshape(small.height, small.width, -1)
+
+
+def _mean_shade(image: Image) -> int | tuple[int, ...]:
+    """Of grey one number, of colours one each."""
+    means = np.rint(np.asarray(image).mean((0, 1))).astype(int)
+    return int(means) if means.ndim == 0 else tuple(int(mean) for mean in means)
 
 
 def _plain(image: Image, mode: str) -> Image:

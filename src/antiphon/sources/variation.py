@@ -21,7 +21,7 @@ class Variation:
     right: float  # in heights
     down: float
     scale: float  # factors
-    contrast: float
+    gamma: float
 
     @classmethod
     def drawn(cls, config: PictureConfig, chance: Random, *, whole: bool) -> Variation | None:
@@ -33,12 +33,12 @@ class Variation:
             right=config.shift * right,
             down=config.shift * down,
             scale=1.0 - config.scale * abs(scale) if whole else 1.0 + config.scale * scale,
-            contrast=1.0 + config.contrast * contrast,
+            gamma=(1.0 + config.contrast) ** contrast,
         )
 
     def apply(self, pixels: Array) -> Array:
         """Bytes [H, W, C] of the same shape; beyond its edges, a picture goes on as it ends."""
-        return self._with_contrast(self._placed(pixels))
+        return self._shaded(self._placed(pixels))
 
     def _placed(self, pixels: Array) -> Array:
         """For each new pixel what stood there: the window (left, top, right, bottom) of the old picture."""
@@ -56,10 +56,12 @@ class Variation:
         image = Image.fromarray(wide[..., 0] if wide.shape[2] == 1 else wide)
         return np.asarray(image.resize((W, H), Image.Resampling.BILINEAR, box=box)).reshape(pixels.shape)
 
-    def _with_contrast(self, pixels: Array) -> Array:
-        """x' = m + f (x - m), m the mean shade"""
-        if self.contrast == 1.0:
+    def _shaded(self, pixels: Array) -> Array:
+        """x' = x^γ for shades from 0 to 1: what is between black and white gets darker or lighter
+
+        A network sees pictures standardised, so x' = m + f (x - m) would be the same picture to it.
+        """
+        if self.gamma == 1.0:
             return pixels
-        middle = pixels.mean(dtype=np.float64)
-        spread = middle + self.contrast * (pixels.astype(np.float32) - np.float32(middle))
-        return np.asarray(np.clip(np.rint(spread), 0, 255), dtype=np.uint8)
+        table = 255.0 * (np.arange(256) / 255.0) ** self.gamma
+        return np.asarray(np.rint(table).astype(np.uint8)[pixels])
