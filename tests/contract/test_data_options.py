@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import torch
 from pydantic import BaseModel
 from tiny_models import choices, fill
 from tiny_runs import WORDS, tiny_config
+from wishing_models import Leaning, wishing_model
 
 from antiphon.build import build_model
 from antiphon.config import schema
@@ -245,7 +247,20 @@ def batch_size() -> None:
         assert starts.sizes == expected
 
 
+def replace_unknown() -> None:
+    """A command may say otherwise."""
+    loaded = wishing_model(Leaning(unknown=6.0, end=-3.0))
+    usual = loaded.config.decoding.model_copy(update={"replace_unknown": True})
+    replaced = Generator(replace(loaded, config=loaded.config.model_copy(update={"decoding": usual})))
+    for text in ("a b", "c Zürich d"):
+        assert "<unk>" not in Generator(loaded).generate(text).tokens
+        assert "<unk>" in replaced.generate(text).tokens
+        assert replaced.generate(text).text == Generator(loaded).generate(text, replace_unknown=True).text
+        assert "<unk>" not in replaced.generate(text, replace_unknown=False).tokens
+
+
 DECODING_EFFECTS: dict[str, Callable[[], None]] = {
+    "replace_unknown": replace_unknown,
     "beam": beam,
     "length_penalty": length_penalty,
     "max_length": longest_answer,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
@@ -386,3 +387,12 @@ def test_threads_go_to_one_sentence_or_to_several_batches(both: Callable[..., Bo
     for one in (Translators(path, threads=2, int8=True), Translators(path, threads=1, int8=False)):
         assert one.of(1) is one.of(2)
         assert one.of(1).num_translators == one.threads
+
+
+def test_a_folder_that_has_gone_is_named(both: Callable[..., Both], tmp_path: Path) -> None:
+    """The second way is read late: by then the folder may have been moved."""
+    shutil.copytree(both("pre").folder, tmp_path / "moved")
+    apart = Translators(str(tmp_path / "moved"), threads=2, int8=False)
+    shutil.rmtree(tmp_path / "moved")
+    with pytest.raises(ModelFolderError, match=r"moved: CTranslate2 cannot read it .* export the model again"):
+        apart.of(2)

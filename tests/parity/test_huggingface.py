@@ -305,3 +305,12 @@ def test_bart_is_imported_with_its_tokenizer(tmp_path: Path, fast: bool, options
     answers = [answer.text for answer in ours.generate(texts, beam=1, max_length=14, weights=False)]
     assert answers == [cut.decode(row, skip_special_tokens=True) for row in said]
     assert len(set(answers)) > 10
+
+
+def test_what_an_encoder_spells_with_is_left_behind(tmp_path: Path) -> None:
+    """A run that was trained with model.ctc says the same once it is exported."""
+    made = run(tmp_path / "run", "words", {**tied("none"), "ctc": 0.5}, shared=False)
+    export = Generator(load_any(export_model(tmp_path / "run", "huggingface", tmp_path / "export")))
+    assert export.config.model.ctc == 0.0
+    for text in TEXTS[:5]:
+        assert export.generate(text).text == made.generate(text).text

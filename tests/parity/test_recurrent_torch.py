@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from itertools import product
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from antiphon.decoders.stack import RecurrentStack
+from antiphon.encoders.none import NoEncoder
 from antiphon.encoders.rnn import Kind, RecurrentEncoder, initialise_recurrent, network, reverse_within
 from antiphon.sequence import Sequence
 
@@ -69,6 +71,21 @@ def test_residuals_are_added_from_the_second_layer_on(kind: Kind, bidirectional:
     close(memory.states, states)
     left = states[torch.arange(B), LENGTHS - 1, :H]  # read last from the left; from the right, the first
     close(memory.final[:, -1], torch.cat([left, states[:, 0, H:]], dim=-1))
+
+
+def test_scaled_vectors_are_of_values_of_about_1() -> None:
+    """√E x_j is read; without an encoder these are the states, and their mean over real positions is the last."""
+    parts: dict[str, Any] = {"kind": "gru", "inputs": D, "size": H, "layers": 2, "bidirectional": True}
+    plain, scaled = (RecurrentEncoder(**parts, residual=False, dropout=0.0, scale=on) for on in (False, True))
+    fill(plain.double())
+    fill(scaled.double())
+    source = Sequence(values(B, S, D), torch.arange(S) < LENGTHS.unsqueeze(1))
+    larger = Sequence(source.values * math.sqrt(D), source.mask)
+    close(scaled(source).states, plain(larger).states)
+    memory = NoEncoder(size=D, dropout=0.0)(source)
+    close(memory.states, larger.values)
+    for row, length in enumerate(LENGTHS):
+        close(memory.final[row, 0], larger.values[row, :length].mean(0))
 
 
 def test_rows_are_reversed_within_their_length() -> None:

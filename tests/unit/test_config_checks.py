@@ -30,6 +30,7 @@ GOOD = [
     ["model.context.alignment=hard", "model.context.entropy=0.1", "model.context.baseline=0.5"],
     ["training.diagonal=1.0"],
     ["model.ctc=0.5"],
+    ["decoding.replace_unknown=true"],
     ["model.encoder.layers=2", "model.encoder.residual=true"],
     ["model.decoder.kind=plain"],
     ["model.decoder.kind=plain", "model.context.kind=mean", "model.context.feed=start"],
@@ -57,7 +58,9 @@ BAD = [
     (["model.context.entropy=0.1"], ["model.context.entropy: 0.1", "hard", "soft", "0.01"]),
     (["training.diagonal_width=0.1"], ["training.diagonal_width: 0.1", "training.diagonal is 0", "0.2"]),
     (["training.diagonal=1.0", "model.context.alignment=hard"], ["training.diagonal: 1.0", "soft", "model.context"]),
-    (["training.diagonal=1.0", "model.decoder.kind=plain"], ["training.diagonal: 1.0", "soft", "model.context"]),
+    (["training.diagonal=1.0", "model.decoder.kind=plain"], ["training.diagonal: 1.0", "soft", "bahdanau or luong"]),
+    (["training.diagonal=1.0", "model.kind=language-model"], ["training.diagonal: 1.0", "language-model has none"]),
+    (["decoding.replace_unknown=true", "model.decoder.kind=plain"], ["decoding.replace_unknown", "one text", "false"]),
     (["model.context.baseline=0.5"], ["model.context.baseline: 0.5", "hard", "soft", "0.9"]),
     (["model.context.kind=mean"], ["model.context.kind: mean is not for the decoder bahdanau", "plain"]),
     (

@@ -18,6 +18,7 @@ from antiphon.errors import ConfigError
 TEXT: dict[str, Any] = {"kind": "text"}
 IMAGE: dict[str, Any] = {"kind": "image"}
 FEATURES: dict[str, Any] = {"kind": "features"}
+DIAGONAL = {"diagonal": 1.0}
 LEARNT: dict[str, Any] = {"kind": "transformer", "size": 8, "heads": 2, "positions": "learnt", "longest": 9999}
 
 
@@ -35,6 +36,8 @@ GOOD = {
     "two-encoders": config([TEXT, FEATURES], encoder=[{"kind": "gru", "size": 8}, {"kind": "none", "size": 16}]),
     "shared": config([TEXT, TEXT], data={"shared_vocabulary": True}, tie="tables"),
     "skipped": config(FEATURES, data={"skip_unreadable": True}),
+    "in-order": config({**IMAGE, "width": None}, front={"kind": "cells", "columns": True}, ctc=0.5, training=DIAGONAL),
+    "features-in-order": config(FEATURES, ctc=0.5, training=DIAGONAL),
 }
 
 
@@ -48,6 +51,19 @@ def test_what_goes_together_is_written_and_read_back_equal(name: str, tmp_path: 
 
 
 BAD: list[tuple[str, Config]] = [
+    ("model.ctc: 0.5 is for one source that is read in order, but there are 2", config([TEXT, TEXT], ctc=0.5)),
+    ("model.ctc: 0.5 is for one source that is read in order, but the cells of a picture are not; set it to 0, or "
+     "model.front to {kind: cells, columns: true}", config(IMAGE, ctc=0.5)),
+    ("model.ctc: 0.5 is for one source that is read in order, but the cells of a picture are not",
+     config(IMAGE, front={"kind": "patches"}, ctc=0.5)),
+    ("model.ctc: 0.5 is for one source that is read in order, but data.source.ordered is false; set it to 0, or "
+     "ordered to true", config({**FEATURES, "ordered": False}, encoder={"kind": "none"}, ctc=0.5)),
+    ("model.ctc: 0.5 teaches the encoder, but model.encoder.freeze is true",
+     config(FEATURES, encoder={"kind": "gru", "freeze": True}, ctc=0.5)),
+    ("training.diagonal: 1.0 is for one source that is read in order, but there are 2",
+     config([TEXT, TEXT], training=DIAGONAL)),
+    ("training.diagonal: 1.0 is for one source that is read in order, but the cells of a picture are not",
+     config(IMAGE, training=DIAGONAL)),
     ("model.front: a list of 2, but data.source is one source", config(IMAGE, front=[None, None])),
     ("model.encoder: a list of 2, but data.source is 3 sources", config([TEXT] * 3, encoder=[{}, {}])),
     ("model.front: one section, but there are 2 sources", config([TEXT, IMAGE], front={"kind": "cells"})),

@@ -215,3 +215,13 @@ def test_unknown_names_get_a_suggestion(name: str, sentence: str) -> None:
     with pytest.raises(DataError) as caught:
         resolve(name)
     assert sentence in str(caught.value)
+
+
+def test_a_folder_of_other_content_has_another_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever has the smaller set of before gets the new one: raise a maker's version with what it writes."""
+    monkeypatch.setenv("ANTIPHON_CACHE", str(tmp_path))
+    versions = {name: (maker.version, moving.SIZES["train"] if name == "moving" else None)
+                for name, maker in datasets.MAKERS.items()}  # fmt: skip
+    assert versions == {**dict.fromkeys(datasets.NAMES, (1, None)), "moving": (2, 10_000)}
+    monkeypatch.setattr(moving, "SIZES", {"train": 1, "dev": 1, "test": 1})
+    assert resolve("@moving/train").parent.name == "moving-2"

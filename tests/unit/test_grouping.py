@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,9 +26,8 @@ def test_every_row_once_and_no_batch_too_large(
 ) -> None:
     batches = alike(lengths, size, beam=beam, budget=budget, least=least)
     assert sorted(row for batch in batches for row in batch) == list(range(len(lengths)))
-    assert len(batches) >= min(least, len(lengths))
     for batch in batches:
-        assert len(batch) <= size
+        assert len(batch) <= min(size, math.ceil(len(lengths) / least))
         assert len({lengths[row][0] for row in batch}) == 1
         longest = max(lengths[row][1] for row in batch)
         assert budget is None or len(batch) == 1 or len(batch) * beam * longest <= budget
@@ -35,3 +37,11 @@ def test_the_longest_come_first_and_short_ones_fill_larger_batches() -> None:
     lengths = [(0, length) for length in (2, 8, 2, 4, 8, 4, 2, 4, 2)]
     assert alike(lengths, 100, beam=2, budget=32) == [[1, 4], [3, 5, 7, 0], [2, 6, 8]]
     assert alike(lengths, 2) == [[1, 4], [3, 5], [7, 0], [2, 6], [8]]
+
+
+@pytest.mark.parametrize(
+    ("rows", "least", "sizes"), [(64, 3, [22, 22, 20]), (5, 2, [3, 2]), (5, 3, [2, 2, 1]), (2, 3, [1, 1]), (1, 3, [1])]
+)
+def test_rows_are_dealt_out_evenly(rows: int, least: int, sizes: list[int]) -> None:
+    """No row is left over for a batch of one where it would fit another."""
+    assert [len(batch) for batch in alike([(0, 5)] * rows, 100, least=least)] == sizes

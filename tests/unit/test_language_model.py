@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import unicodedata
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from antiphon.config.schema import Config
 from antiphon.decoding.generator import Generator
 from antiphon.errors import UserError
 from antiphon.folder import LoadedModel
-from antiphon.sources.tokens import CharacterTokenizer, Tokenizer, WordTokenizer
+from antiphon.sources.tokens import CharacterTokenizer, LetterTokenizer, Tokenizer, WordTokenizer
 from antiphon.sources.vocabulary import EOS, SOS
 
 LETTERS = CharacterTokenizer("abcdef\n")
@@ -254,3 +255,13 @@ def test_score_in_any_company(decoder: str, window: int | None) -> None:
         logits = generator.model(Ones(), torch.tensor([[start, *LETTERS.encode(text)]])).logits[0]  # type: ignore[arg-type]
         own = torch.log_softmax(logits, -1)[range(len(text) + 1), [*LETTERS.encode(text), start if window else EOS]]
         assert one.log_probs == pytest.approx(own.tolist(), abs=1e-4)
+
+
+@pytest.mark.parametrize("window", [None, 8])
+def test_a_letter_that_follows_joins_the_last_character(window: int | None) -> None:
+    """The prompt 하 goes on with ᆫ: 한. Nothing of what was said is lost where the two meet."""
+    letters = LetterTokenizer([*dict.fromkeys(unicodedata.normalize("NFD", "한국café\n"))])
+    wording = make(window=window, tokenizer=letters).wording
+    for prompt, whole in (("하", "한국"), ("cafe", "café"), ("한", "한국"), ("", "국")):
+        told = letters.encode(unicodedata.normalize("NFD", whole)[len(unicodedata.normalize("NFD", prompt)) :])
+        assert wording.said(wording.question(prompt), tuple(told)) == whole

@@ -14,7 +14,14 @@ from hypothesis import strategies as st
 from antiphon.config.schema import TextConfig
 from antiphon.errors import DataError, ModelFolderError
 from antiphon.sources.subwords import SubwordTokenizer
-from antiphon.sources.tokens import Tokenizer, load_tokenizer, train_tokenizer
+from antiphon.sources.tokens import (
+    CharacterTokenizer,
+    LetterTokenizer,
+    Tokenizer,
+    WordTokenizer,
+    load_tokenizer,
+    train_tokenizer,
+)
 from antiphon.sources.vocabulary import EOS, PAD, SOS, SPECIALS, UNK
 
 KINDS = ("characters", "letters", "words", "bpe", "unigram")
@@ -231,3 +238,10 @@ def test_subword_ids_are_the_inner_ids_plus_four() -> None:
     assert [inner[symbol.replace("▁", "Ġ")] + 4 for symbol in tokenizer.symbols(tokenizer.encode("the cat"))] == (
         tokenizer.encode("the cat")
     )
+
+
+def test_pieces_of_text_are_joined_as_they_are_cut() -> None:
+    """An unknown letter that is written as it is in the source belongs to the character around it."""
+    assert WordTokenizer(["a"]).joined(["a", "", "b"]) == "a b"
+    assert CharacterTokenizer(["a"]).joined(["a", "", "b"]) == "ab"
+    assert LetterTokenizer(["a"]).joined(["\u1112", "\u1161", "\u11ab"]) == "한"

@@ -77,7 +77,7 @@ def generate(
     forbid: Forbid = None,
     require: Require = None,
     coverage: Coverage = None,
-    replace_unknown: ReplaceUnknown = False,
+    replace_unknown: ReplaceUnknown = None,
     sample: Sample = False,
     temperature: Temperature = None,
     top_k: TopK = None,

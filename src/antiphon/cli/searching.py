@@ -101,9 +101,11 @@ Coverage = Annotated[
     typer.Option(help="How much it counts, among the answers of a beam, that all of the source was attended to."),
 ]
 ReplaceUnknown = Annotated[
-    bool,
+    bool | None,
     typer.Option(
-        "--replace-unknown", help="<unk> may be said; the source token attended to most is written in its place."
+        "--replace-unknown/--no-replace-unknown",
+        help="<unk> may be said; the source token attended to most is written in its place. Default: as the run says.",
+        show_default=False,
     ),
 ]
 Sample = Annotated[bool, typer.Option("--sample", help="Draw the tokens instead of searching the best.")]

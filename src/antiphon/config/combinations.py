@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from antiphon.config.image import CellsConfig, ImageConfig
 from antiphon.config.models import (
     AttentionConfig,
     ConcatenatedConfig,
@@ -17,7 +18,8 @@ from antiphon.config.models import (
     vector_size,
 )
 from antiphon.config.schema import Config, TextConfig, TrainingConfig
-from antiphon.config.sources import source_problems
+from antiphon.config.sound import FeaturesConfig
+from antiphon.config.sources import fronts_of, source_problems
 
 __all__ = ["model_problems"]
 
@@ -37,7 +39,7 @@ def model_problems(config: Config) -> list[str]:
     model, problems = config.model, []
     if isinstance(model, EncoderDecoderConfig):
         problems += pairing_problems(model) or [*context_problems(model), *copy_problems(model)]
-        problems += spelling_problems(model, sources=len(config.data.sources))
+        problems += spelling_problems(config, model)
         for path, encoder in encoder_paths(model):
             problems += [*part_problems(path, encoder), *ngram_problems(path, encoder)]
     problems += part_problems("model.decoder", model.decoder)
@@ -47,6 +49,7 @@ def model_problems(config: Config) -> list[str]:
         *tie_problems(config),
         *length_problems(config),
         *diagonal_problems(config),
+        *unknown_problems(config),
     ]
 
 
@@ -75,12 +78,23 @@ def diagonal_problems(config: Config) -> list[str]:
     if config.training.diagonal == 0.0:
         return unused_width(config.training)
     model, path = config.model, f"training.diagonal: {config.training.diagonal}"
-    context = model.context if isinstance(model, EncoderDecoderConfig) else None
-    if not isinstance(context, AttentionConfig) or context.alignment == "hard":
-        return [f"{path} is for soft attention (model.context.kind attention); set it to 0, or change model.context"]
-    if len(config.data.sources) > 1:
-        return [f"{path} is for one source that is read in order, but there are several; set it to 0"]
-    return []
+    if not isinstance(model, EncoderDecoderConfig):
+        return [f"{path} is for attention to a source, but a {model.kind} has none; set it to 0"]
+    if not isinstance(model.context, AttentionConfig):
+        return [f"{path} is for soft attention; set it to 0, or model.decoder.kind to bahdanau or luong"]
+    if model.context.alignment == "hard":
+        return [f"{path} is for soft attention; set it to 0, or model.context.alignment to soft"]
+    return [f"{path} is for {problem}; set it to 0{remedy}" for problem, remedy in order_problems(config)]
+
+
+def unknown_problems(config: Config) -> list[str]:
+    """What is unknown is replaced by a token of one text that is looked at."""
+    if not config.decoding.replace_unknown:
+        return []
+    looks = isinstance(config.model, EncoderDecoderConfig) and not isinstance(config.model.context, StaticContextConfig)
+    if looks and len(config.data.sources) == 1 and isinstance(config.data.sources[0], TextConfig):
+        return []
+    return ["decoding.replace_unknown: words are taken from one text by attention, which is not there; set it to false"]
 
 
 def unused_width(training: TrainingConfig) -> list[str]:
@@ -125,11 +139,32 @@ def copy_problems(model: EncoderDecoderConfig) -> list[str]:
     ]
 
 
-def spelling_problems(model: EncoderDecoderConfig, *, sources: int) -> list[str]:
-    """What is spelt stands in the order of one source."""
-    if model.ctc == 0.0 or sources == 1:
+def spelling_problems(config: Config, model: EncoderDecoderConfig) -> list[str]:
+    """What is spelt stands in the order of one source, and the encoder learns from it."""
+    if model.ctc == 0.0:
         return []
-    return [f"model.ctc: {model.ctc} is for one source that is read in order, but there are {sources}; set it to 0"]
+    path = f"model.ctc: {model.ctc}"
+    problems = [f"{path} is for {problem}; set it to 0{remedy}" for problem, remedy in order_problems(config)]
+    if model.encoders[0].freeze:
+        problems.append(f"{path} teaches the encoder, but model.encoder.freeze is true; set one of them to 0 or false")
+    return problems
+
+
+def order_problems(config: Config) -> list[tuple[str, str]]:
+    """Why there is not one source that is read in order, and what would make it so."""
+    wanted, sources = "one source that is read in order", config.data.sources
+    if len(sources) != 1:
+        return [(f"{wanted}, but there are {len(sources)}", "")]
+    [source] = sources
+    if isinstance(source, FeaturesConfig) and not source.ordered:
+        return [(f"{wanted}, but data.source.ordered is false", ", or ordered to true")]
+    if isinstance(source, ImageConfig):
+        assert isinstance(config.model, EncoderDecoderConfig)
+        [front] = fronts_of(config.model, 1)
+        if not isinstance(front, CellsConfig) or not front.columns:
+            remedy = ", or model.front to {kind: cells, columns: true}"
+            return [(f"{wanted}, but the cells of a picture are not", remedy)]
+    return []
 
 
 def attention_problems(context: AttentionConfig, *, key: int, query: int, made: str) -> list[str]:

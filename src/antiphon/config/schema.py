@@ -186,6 +186,9 @@ class DecodingConfig(Section):
         1.0, description="exponent a of sum(log p) / length^a; 0: the plain sum"
     )
     max_length: Positive = Field(200, description="longest answer in tokens")
+    replace_unknown: bool = Field(
+        False, description="<unk> may be said, and becomes the source token that was attended to most (or copied)"
+    )
     batch_size: Positive = Field(128, description="sentences decoded together, at most")
 
 

@@ -14,10 +14,10 @@ def alike(
     """Batches of row numbers, like lengths together, the longest first; in one, the first (of prompts) are equal.
 
     A batch has `size` rows at most, and no more than fit the budget: rows x beam x the longest second length (of
-    sources); None: any number. Where there are rows enough, there are at least so many batches.
+    sources); None: any number. Where they fit, they are dealt out to `least` batches of about one size.
     """
     order = sorted(range(len(lengths)), key=lambda row: lengths[row], reverse=True)
-    size = max(1, min(size, len(order) // least))
+    size = max(1, min(size, -(-len(order) // least)))
     return [
         batch
         for _, group in groupby(order, key=lambda row: lengths[row][0])

@@ -36,7 +36,7 @@ class Wishes(TypedDict, total=False):
     forbid: list[str] | None  # phrases that are never said
     require: list[str] | None  # phrases that have to be said
     coverage: float | None  # how much it counts, among the answers of a beam, that all of the source was attended to
-    replace_unknown: bool  # <unk> may be said, and becomes the source token that was attended to most
+    replace_unknown: bool | None  # <unk> may be said, and becomes the source token that was attended to most
     shortlist: bool  # only tokens that the source can give, as `antiphon shortlist` has learnt: faster
     log_probs: bool  # of each token; some engines are faster without
     batch_size: int | None  # sentences decoded together, which makes no difference
@@ -69,7 +69,7 @@ def options_of(wishes: Wishes, usual: DecodingConfig, wording: Wording) -> Searc
         forbid=_phrases(wishes.get("forbid"), wording),
         require=_phrases(wishes.get("require"), wording),
         coverage=wishes.get("coverage") or 0.0,
-        unknown=wishes.get("replace_unknown", False),
+        unknown=usual.replace_unknown if (replaced := wishes.get("replace_unknown")) is None else replaced,
         shortlist=wishes.get("shortlist", False),
         log_probs=wishes.get("log_probs", True),
         mbr=wishes.get("mbr"),

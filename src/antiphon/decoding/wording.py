@@ -142,7 +142,7 @@ class AnswerWording(Wording):
         pieces = [
             next(words) if known is None else self.target.decode(known) for known in _around_unknown(list(tokens))
         ]
-        return ("" if self.target.spells else " ").join(piece for piece in pieces if piece)
+        return self.target.joined(pieces)
 
 
 class PairWording(AnswerWording):
@@ -207,6 +207,8 @@ class TextWording(Wording):
     def said(self, question: Question, tokens: tuple[int, ...], unknown: list[str] | None = None) -> str:  # noqa: ARG002 (there is no source to take them from)
         """The prompt as it was given, and what follows it."""
         whole, head = self.target.decode([*question.prompt, *tokens]), self.target.decode(question.prompt)
+        if not whole.startswith(head):  # its first letter belongs to the prompt's last character
+            return self.target.joined([question.text, self.target.decode(tokens)])
         added = whole[len(head) :]
         if self.target.kind == "words" and question.text[-1:].isspace():
             added = added.removeprefix(" ")

@@ -51,14 +51,8 @@ def load(export: ExportFolder) -> ForeignModel:
     positions = export.facts.get("positions")
     if not isinstance(positions, int):
         raise ModelFolderError(f"{export.path}: export.json lacks the number of positions; export the model again")
-    try:
-        int8 = export.facts.get("int8") is True
-        translators = Translators(str(export.path), threads=torch.get_num_threads(), int8=int8)
-    except (RuntimeError, ValueError) as error:
-        fact = str(error).strip().split("\n")[0]
-        raise ModelFolderError(
-            f"{export.path}: CTranslate2 cannot read it ({fact}); update ctranslate2, or export the model again"
-        ) from error
+    int8 = export.facts.get("int8") is True
+    translators = Translators(str(export.path), threads=torch.get_num_threads(), int8=int8)
     wording = wording_of(export.config, export.source, export.target)
     sizes, short = (export.source.size, export.target.size), export.facts.get("shortlist") is True
     engine = CTranslate2Engine(translators, wording, tokens=sizes, longest=positions, shortlist=short)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from antiphon.config.models import EncoderDecoderConfig
 from antiphon.config.schema import Config
 from antiphon.config.write import explained_yaml
 from antiphon.errors import ModelFolderError
@@ -42,12 +43,19 @@ def close_export(
     folder: Path, engine: str, config: Config, source: Tokenizer, target: Tokenizer, facts: dict[str, Any]
 ) -> None:
     """Adds to the engine's files what every export has; export.json, written last, has a checksum of each file."""
-    write_text(folder / CONFIG, explained_yaml(config))
+    write_text(folder / CONFIG, explained_yaml(_without_spelling(config)))
     write_text(folder / SOURCE_TOKENIZER, source.json() + "\n")
     write_text(folder / TARGET_TOKENIZER, target.json() + "\n")
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
     files = {path.relative_to(folder).as_posix(): sha256(path) for path in paths}
     write_text(folder / EXPORT, to_json({"format": FORMAT, "engine": engine, "facts": facts, "files": files}))
+
+
+def _without_spelling(config: Config) -> Config:
+    """What an encoder spells with is for training, and in no export."""
+    if not isinstance(config.model, EncoderDecoderConfig):
+        return config
+    return config.model_copy(update={"model": config.model.model_copy(update={"ctc": 0.0})})
 
 
 def read_export(folder: Path) -> ExportFolder:

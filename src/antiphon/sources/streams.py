@@ -60,6 +60,9 @@ class StreamTokenizer(Tokenizer):
                 lines[-1].append(number)
         return LINE_END.join(self.lines.decode(line) for line in lines)
 
+    def joined(self, pieces: Sequence[str]) -> str:
+        return self.lines.joined(pieces)
+
     def symbols(self, ids: Sequence[int]) -> list[str]:
         return self.lines.symbols(ids)
 

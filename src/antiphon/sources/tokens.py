@@ -81,6 +81,10 @@ class Tokenizer(Source):
         """The ids of several texts."""
         return [self.encode(text) for text in texts]
 
+    def joined(self, pieces: Sequence[str]) -> str:
+        """Pieces of text that were decoded one by one, as one; between words is a space."""
+        return ("" if self.spells else " ").join(piece for piece in pieces if piece)
+
     def json(self) -> str:
         """The whole tokenizer as JSON."""
         return json.dumps({"format": FORMAT, "kind": self.kind, **self.content()}, ensure_ascii=False, indent=1)
@@ -159,6 +163,10 @@ class LetterTokenizer(SymbolTokenizer):
     def decode(self, ids: Sequence[int]) -> str:
         """The letters, joined to characters."""
         return unicodedata.normalize("NFC", "".join(self._spoken(ids)))
+
+    def joined(self, pieces: Sequence[str]) -> str:
+        """A letter at the beginning of one may belong to the character at the end of another."""
+        return unicodedata.normalize("NFC", "".join(pieces))
 
     def unknown(self, text: str) -> list[str]:
         """The letters that encode to UNK."""

@@ -20,8 +20,8 @@ from antiphon.sources.records import reads_lines
 from antiphon.sources.rows import SeveralRows
 from antiphon.sources.tokens import Tokenizer
 from antiphon.training.feeding import batches_of
-from antiphon.training.loss import cross_entropy
 from antiphon.training.parts import fill_parts, missing_parts
+from antiphon.training.teaching import teach
 
 __all__ = ["CheckReport", "check_run", "nothing_usable"]
 
@@ -137,7 +137,7 @@ def _facts(config: Config, prepared: Prepared) -> list[str]:
         parts: list[str] = []
         fill_parts(model, config, source, target, parts.append)
         batch = batches.collate(min(planned, key=len), epoch=0)
-        loss = cross_entropy(model(batch.source, batch.inputs).logits, batch.outputs)
+        loss = teach(model, batch, config.training).loss
     loss.backward()
     return [
         *_of_data(config.data, prepared),

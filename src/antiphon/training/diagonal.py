@@ -10,9 +10,10 @@ __all__ = ["off_diagonal"]
 
 
 def off_diagonal(weights: Tensor, target: Tensor, source: Tensor, width: float) -> Tensor:
-    """Σ_t Σ_j α_tj (1 - exp(-(j/n - t/m)² / 2g²)) with g the width, over the real positions (Tachibana et al. 2018)
+    """Σ_t Σ_j α_tj (1 - exp(-(x_j - y_t)² / 2g²)) with g the width, over the real positions (Tachibana et al. 2018)
 
-    `weights` [B, T, S]; the masks `target` [B, T] and `source` [B, S] are of m and n real positions.
+    How far along they are: x_j = (j - 1) / (n - 1) and y_t = (t - 1) / (m - 1), from 0 to 1. `weights` [B, T, S]; the
+    masks `target` [B, T] and `source` [B, S] are of m and n real positions.
     """
     away = _places(source).unsqueeze(1) - _places(target).unsqueeze(2)  # [B, T, S]
     costs = 1.0 - torch.exp(-0.5 * (away / width).square())
