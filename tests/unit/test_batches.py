@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from antiphon.sources.batches import collate, padding_share, plan, source_batch
 from antiphon.sources.corpus import Corpus, Ragged
+from antiphon.sources.feed import PairBatches
+from antiphon.sources.rows import FileRows, SeveralRows, likeness
 from antiphon.sources.vocabulary import EOS, PAD, SOS
 
 LENGTHS = st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), max_size=200)
@@ -104,6 +106,19 @@ def test_cutting_agrees_with_a_loop() -> None:
     expected = sorted(len(rows) for rows in _cut(order, lengths, 64))
     batches = plan(np.ones(400, dtype=np.int64), lengths, budget=64, seed=3, epoch=0)
     assert sorted(len(rows) for rows in batches) == expected
+
+
+def test_pictures_are_not_sorted_by_their_questions() -> None:
+    """All pictures are 64 wide, so every batch has questions of every length; passages are sorted as ever."""
+    generator = np.random.default_rng(0)
+    questions = Ragged.of([[5] * length for length in generator.integers(3, 9, 300)])
+    pictures = FileRows([""] * 300, np.full(300, 64), source=None)  # type: ignore[arg-type] # nothing is read
+    rows = SeveralRows((pictures, questions))
+    assert likeness(rows).tolist() == [64] * 300
+    batches = PairBatches(Corpus(rows, Ragged.of([[4]] * 300)), budget=64 * 40, seed=1).plan(0)
+    assert all(len({len(questions[row]) for row in batch}) > 3 for batch in batches)
+    passages = Ragged.of([[5] * length for length in generator.integers(20, 90, 300)])
+    assert likeness(SeveralRows((passages, questions))).tolist() == (passages.lengths + 1).tolist()
 
 
 def test_padding_share_on_paper() -> None:

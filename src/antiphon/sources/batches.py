@@ -38,13 +38,16 @@ class Batch:
     outputs: Sequence
 
 
-def plan(source_lengths: Ints, target_lengths: Ints, *, budget: int, seed: int, epoch: int) -> list[Ints]:
+def plan(
+    source_lengths: Ints, target_lengths: Ints, *, budget: int, seed: int, epoch: int, likeness: Ints | None = None
+) -> list[Ints]:
     """Batches of row numbers, each row once: rows x max(longest source, longest target) <= budget.
 
-    A row longer than the budget is a batch of its own. Lengths count the </s>.
+    A row longer than the budget is a batch of its own. Lengths count the </s>. Neighbours are sources of like length,
+    or of what is given instead.
     """
     generator = np.random.default_rng([seed, epoch])
-    order = _serpentine(source_lengths, target_lengths, generator)
+    order = _serpentine(source_lengths if likeness is None else likeness, target_lengths, generator)
     longest = np.maximum(source_lengths, target_lengths)[order]
     batches = []
     start = 0

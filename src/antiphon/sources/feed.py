@@ -19,7 +19,7 @@ import torch
 from antiphon.sequence import Sequence
 from antiphon.sources.batches import Batch, collate, padding_share, plan, source_batch
 from antiphon.sources.noise import OF_FILES, Noise
-from antiphon.sources.rows import Chance, Corpus, read_lengths
+from antiphon.sources.rows import Chance, Corpus, likeness, read_lengths
 from antiphon.sources.vocabulary import EOS, PAD, SOS, UNK
 
 __all__ = ["Batches", "PairBatches", "StreamBatches"]
@@ -69,7 +69,9 @@ class PairBatches(Batches):
         return read_lengths(self.corpus.source), self.corpus.target.lengths + 1
 
     def plan(self, epoch: int) -> list[Ints]:
-        return plan(*self.lengths, budget=self.budget, seed=self.seed, epoch=epoch)
+        return plan(
+            *self.lengths, budget=self.budget, seed=self.seed, epoch=epoch, likeness=likeness(self.corpus.source)
+        )
 
     def collate(self, rows: Ints, epoch: int) -> Batch:
         return collate(self.corpus, rows, self.noise.of_epoch(epoch) if self.noise else None, self._chance(epoch))

@@ -18,7 +18,18 @@ from antiphon.sources.ragged import Ragged
 from antiphon.sources.reading import Array, Random, UnreadableError
 from antiphon.sources.source import FileSource
 
-__all__ = ["Cell", "CellsWriter", "Chance", "Corpus", "FileRows", "RowWriter", "Rows", "SeveralRows", "read_lengths"]
+__all__ = [
+    "Cell",
+    "CellsWriter",
+    "Chance",
+    "Corpus",
+    "FileRows",
+    "RowWriter",
+    "Rows",
+    "SeveralRows",
+    "likeness",
+    "read_lengths",
+]
 
 Ints = npt.NDArray[np.integer[Any]]
 Chance = Callable[[int, int], Random]  # the number of a row, and of a source among several -> its random numbers
@@ -87,6 +98,17 @@ def read_lengths(rows: Rows) -> Ints:
     if isinstance(rows, SeveralRows):
         return np.asarray(np.sum([read_lengths(part) for part in rows.parts], axis=0))
     return rows.lengths + int(rows.lengths.any()) if isinstance(rows, Ragged) else rows.lengths
+
+
+def likeness(rows: Rows) -> Ints:
+    """What says which rows are alike: their lengths, of several parts the longest one's.
+
+    By the sum, pictures that are all of one width would be sorted by their questions, and each batch had one kind of
+    question: colours were learnt then, and shapes never (decision 0020).
+    """
+    if isinstance(rows, SeveralRows):
+        return np.asarray(np.max([read_lengths(part) for part in rows.parts], axis=0))
+    return read_lengths(rows)
 
 
 @dataclass(frozen=True)
