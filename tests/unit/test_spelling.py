@@ -11,9 +11,12 @@ from tiny_models import ROWS, fill, tiny_batch, tiny_model
 from antiphon.config.models import EncoderDecoderConfig
 from antiphon.config.schema import TrainingConfig
 from antiphon.encoders.spelling import Spelling
+from antiphon.errors import ConfigError
 from antiphon.sequence import Memory, Sequence
 from antiphon.sources.batches import source_batch
+from antiphon.sources.corpus import Corpus, Ragged
 from antiphon.sources.vocabulary import EOS, PAD
+from antiphon.training.spelt import spelling_warnings
 from antiphon.training.teaching import teach
 
 TOKENS, SIZE = 6, 3
@@ -86,6 +89,29 @@ def test_the_loss_that_is_shown_is_without_it() -> None:
     same = {name: torch.equal(both[0][name].grad, both[1][name].grad) for name in both[0]}
     assert all(equal for name, equal in same.items() if name.startswith("decoder.output"))
     assert not any(equal for name, equal in same.items() if name.startswith("encoder."))
+
+
+def spelt(pairs: list[tuple[int, list[int]]]) -> list[str]:
+    """What is warned of: sources of so many tokens (</s> is one more), and their targets."""
+    model = tiny_model(EncoderDecoderConfig.model_validate({**SMALL, "ctc": 0.5}))
+    return spelling_warnings(
+        model, Corpus(Ragged.of([[5] * length for length, _ in pairs]), Ragged.of([target for _, target in pairs]))
+    )
+
+
+def test_pairs_that_cannot_be_spelt_are_counted() -> None:
+    """A state for each token, and one between two that are equal: as many as the loss needs to be finite."""
+    enough = [(1, [4, 5]), (2, [4, 4]), (0, []), (4, [4, 4, 4]), (2, [4, 5, 4])]
+    assert spelt(enough) == []
+    short = [(0, [4, 5]), (1, [4, 4]), (3, [4, 4, 4]), (1, [4, 5, 4])]
+    [warning] = spelt([*enough, *short])
+    assert warning.startswith("model.ctc: 4 of 9 training pairs have fewer states than it takes to spell them")
+    assert "front.wide" in warning
+    with pytest.raises(ConfigError, match=r"model.ctc: 4 of 4 .*, so it does nothing; .* or set it to 0"):
+        spelt(short)
+    for (length, target), lacks in [*((pair, False) for pair in enough), *((pair, True) for pair in short)]:
+        cost = spelling().cost(states(length + 1), Sequence.of_ids([[*target, EOS]], PAD))
+        assert (cost.item() == 0.0) == lacks
 
 
 def test_in_use_it_is_not_asked() -> None:

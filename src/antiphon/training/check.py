@@ -21,6 +21,7 @@ from antiphon.sources.rows import SeveralRows
 from antiphon.sources.tokens import Tokenizer
 from antiphon.training.feeding import batches_of
 from antiphon.training.parts import fill_parts, missing_parts
+from antiphon.training.spelt import spelling_warnings
 from antiphon.training.teaching import teach
 
 __all__ = ["CheckReport", "check_run", "nothing_usable"]
@@ -44,11 +45,11 @@ def check_run(config: Config, say: Callable[[str], None]) -> CheckReport:
         return CheckReport(problems=problems)
     try:
         prepared = prepare(config.data, say)
-        facts = _facts(config, prepared)
+        facts, warnings = _tried(config, prepared)
     except UserError as error:
         return CheckReport(problems=error.problems)
     found = prepared.facts
-    return CheckReport(warnings=list(found["warnings"]), facts=facts, dropped=found["dropped"])
+    return CheckReport(warnings=[*found["warnings"], *warnings], facts=facts, dropped=found["dropped"])
 
 
 def nothing_usable(files: str | list[str], data: DataConfig, dropped: Dropped) -> DataError:
@@ -127,7 +128,8 @@ def _of_sources(prepared: Prepared) -> list[str]:
     return found
 
 
-def _facts(config: Config, prepared: Prepared) -> list[str]:
+def _tried(config: Config, prepared: Prepared) -> tuple[list[str], list[str]]:
+    """Facts about the data, the batches and the model, one batch of which was tried; what to warn of."""
     source, target = prepared.source, prepared.target_tokenizer
     batches = batches_of(config, prepared)
     planned = batches.plan(epoch=0)
@@ -139,9 +141,10 @@ def _facts(config: Config, prepared: Prepared) -> list[str]:
         batch = batches.collate(min(planned, key=len), epoch=0)
         loss = teach(model, batch, config.training).loss
     loss.backward()
-    return [
+    facts = [
         *_of_data(config.data, prepared),
         f"batches: {len(planned):,} an epoch, padding {batches.padding(planned):.1%}",
         f"model: {model.parameter_count:,} parameters; one batch tried, loss {float(loss.plain) / loss.count:.2f}",
         *parts,
     ]
+    return facts, spelling_warnings(model, prepared.train)

@@ -28,6 +28,7 @@ from antiphon.training.progress import Progress, best_row
 from antiphon.training.refusals import refuse_foreign, refuse_other_config, refuse_other_data, says_the_same
 from antiphon.training.run_folder import RunFolder
 from antiphon.training.signals import StopRequested, StopSignals
+from antiphon.training.spelt import spelling_warnings
 
 __all__ = ["train_run"]
 
@@ -146,6 +147,8 @@ def _say_inexact(checkpoint: Checkpoint, display: Display) -> None:
 def _begin(run: Run, prepared: Prepared) -> None:
     """The folder is made to say what the newest checkpoint knows, and to hold a model that can be used."""
     history, model = run.progress.history, run.evaluator.generator.model
+    for warning in spelling_warnings(model, prepared.train):
+        run.display.say(f"warning: {warning}")
     best = best_row(history, run.config.training.metric)
     update = int(best["update"]) if best else None
     run.folder.write_facts(prepared.facts)
