@@ -3,16 +3,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 
 from antiphon.errors import ConfigError
 from antiphon.model import EncoderDecoder, SequenceModel
-from antiphon.sources.batches import Ints
 from antiphon.sources.ragged import Ragged
 from antiphon.sources.rows import Corpus, read_lengths
 
 __all__ = ["spelling_warnings"]
 
+Ints = npt.NDArray[np.integer[Any]]
 REMEDY = "let the front keep more of the width or of the time (front.wide, fewer stages, kind linear), or set it to 0"
 
 
