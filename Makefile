@@ -16,7 +16,7 @@ demo: $(VENV)/demo
 	$(VENV)/bin/antiphon demo
 
 test: $(VENV)/dev lint types
-	$(VENV)/bin/python -m pytest --numprocesses 2 --dist loadfile
+	$(VENV)/bin/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 lint: $(VENV)/dev
 	$(VENV)/bin/ruff check .

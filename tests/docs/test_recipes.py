@@ -15,11 +15,13 @@ from antiphon.config.image import FramesConfig
 from antiphon.config.read import read_config, recipe_names, recipe_text
 from antiphon.config.schema import SourceConfig, TextConfig
 from antiphon.config.sound import AudioConfig, FeaturesConfig
+from antiphon.sources import moving
 from antiphon.sources.pairs import Dropped, read_pairs
 from antiphon.sources.tokens import train_tokenizer
 
 NAMES = recipe_names()
 WITH_DATA = [name for name in NAMES if str(read_config(name).data.train).startswith("@")]
+OF_TEXT = [name for name in WITH_DATA if isinstance(read_config(name).data.source, TextConfig)]
 
 
 def header(name: str) -> dict[str, str]:
@@ -41,10 +43,10 @@ def width(source: SourceConfig) -> int:
 def test_the_recipes_are_these() -> None:
     assert [name for name in NAMES if name.startswith("lm-")] == ["lm-lstm", "lm-transformer"]
     assert [name for name in NAMES if not name.startswith("lm-")] == [
-        "demo", "dialogue", "g2p", "pretrain", "reverse", "scan-lstm", "scan-transformer", "speak", "translate",
-        "transliterate", "watch",
+        "demo", "dialogue", "g2p", "pretrain", "read", "reverse", "scan-lstm", "scan-transformer", "see-answer", "speak",
+        "translate", "transliterate", "video", "watch",
     ]  # fmt: skip
-    assert WITH_DATA == ["demo", "g2p", "reverse"]
+    assert WITH_DATA == ["demo", "g2p", "reverse", "see-answer", "video"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -65,7 +67,15 @@ def test_the_model_can_be_built(name: str) -> None:
     assert model.parameter_count > 0
 
 
-@pytest.mark.parametrize("name", WITH_DATA)
+def test_video_learns_from_its_videos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One update of its own network, on a few of its own data."""
+    monkeypatch.setattr(moving, "SIZES", {"train": 40, "dev": 8, "test": 8})
+    monkeypatch.setenv("ANTIPHON_CACHE", str(tmp_path / "cache"))
+    run = train("video", tmp_path / "run", ["training.max_updates=1"])
+    assert evaluate(load(run), "@moving/test").examples == 8
+
+
+@pytest.mark.parametrize("name", OF_TEXT)
 def test_the_recipe_fits_its_data(name: str) -> None:
     """All of the first pairs are usable, short enough, and answered within decoding.max_length (</s> counts)."""
     data, dropped = read_config(name).data, Dropped()
