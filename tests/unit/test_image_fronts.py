@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from antiphon.config.image import CellsConfig, FrameCellsConfig, FramesConfig, ImageConfig, PatchesConfig
 from antiphon.encoders.grid import GridPositions, row_by_row
-from antiphon.encoders.image import CellsFront, FrameCellsFront, PatchesFront
+from antiphon.encoders.image import CellsFront, FrameCellsFront, PatchesFront, _shades
 from antiphon.encoders.positions import SinusoidalPositions
 from antiphon.encoders.residual import PictureNorm, ResidualBlock, ResidualCells
 from antiphon.sequence import Sequence
@@ -215,9 +215,35 @@ def test_each_cell_is_told_of_the_whole_picture() -> None:
     found = front.network(standardised(source.values).reshape(1, 8, 10, 3).permute(0, 3, 2, 1), None)[0]  # [8, 3, 2]
     most = torch.stack([found[:, i, j] for i in range(3) for j in range(2)]).amax(dim=0)
     assert front.W_whole is not None
-    made = front.norm(front.W(found[:, 1, 0]) + front.W_whole(most)) / front.size**0.5
+    assert front.W_shade is not None
+    shade = source.values[0, :4].reshape(4, 10, 3)[:, 4:8].mean((0, 1))  # pixels of row 1, column 0: 4 x 4
+    made = front.norm(front.W(found[:, 1, 0]) + front.W_whole(most) + front.W_shade(shade)) / front.size**0.5
     expected = front.positions(made.expand(1, 3, 2, -1))[0, 1, 0]
     torch.testing.assert_close(front(source).values[0, 2], expected)  # row 1, column 0 of 3 x 2
+
+
+def test_shades_are_of_real_pixels_only() -> None:
+    """Three columns of pixels make one cell of 4 x 4 and a rest; behind them is nothing. 10 rows: the last has 2."""
+    values = torch.arange(30.0).view(1, 3, 10).expand(2, -1, -1)  # column s, row h: 10 s + h
+    padded = torch.cat([values, torch.full((2, 5, 10), 99.0)], dim=1)
+    mask = torch.arange(8) < torch.tensor([[3], [8]])
+    found = _shades(Sequence(padded, mask), 10, down=4, across=4)
+    assert found.shape == (2, 3, 2, 1)
+    assert found[0, :, 0, 0].tolist() == [11.5, 15.5, 18.5]
+    assert found[0, :, 1, 0].tolist() == [0.0, 0.0, 0.0]
+    assert found[1, :, 1, 0].tolist() == [99.0, 99.0, 99.0]
+
+
+def test_grey_on_white_is_not_black_on_white() -> None:
+    """As cells; a line of print is the same however pale it is."""
+    torch.manual_seed(1)
+    black = torch.ones(1, 8, 30)
+    black[:, 2:5] = -1.0
+    grey = black.clamp_min(0.0)
+    for columns in (False, True):
+        front = cells(columns=columns)
+        seen = [front(Sequence(one, torch.ones(1, 8, dtype=torch.bool))).values for one in (black, grey)]
+        assert torch.allclose(*seen, atol=1e-5) == columns
 
 
 def test_a_frame_is_made_of_all_its_cells() -> None:
@@ -265,7 +291,7 @@ def test_a_picture_of_one_colour_and_one_of_three(name: str) -> None:
 def test_light_and_contrast_make_no_difference() -> None:
     """A picture, and the same one brighter and paler; one of a single shade divides nothing by 0."""
     torch.manual_seed(1)
-    front, source = cells(), batch([8], 30)
+    front, source = cells(columns=True), batch([8], 30)
     paler = Sequence(0.3 * source.values + 0.5, source.mask)
     torch.testing.assert_close(front(paler).values, front(source).values)
     blank = Sequence(torch.full_like(source.values, 0.7), source.mask)

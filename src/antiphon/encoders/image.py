@@ -22,11 +22,13 @@ Whole = TypeVar("Whole", int, Tensor)
 
 
 class CellsFront(nn.Module):
-    """h_ij = norm(W c_ij + b) + p_ij, row by row; c_ij are the cells of a residual network of convolutions
+    """h_ij = norm(W c_ij + W_shade x_ij + b) + p_ij, row by row; c_ij are the cells of a residual network
 
-    With `columns` the cells of a column make one vector: h_j = norm(W [max_i c_ij; c_1j; ..] + b) + p_1j. With `whole`
-    W_whole max_ij c_ij is added before the norm, so that what is large is known everywhere. The norm makes a vector as
-    long as those of tokens: without it they grow, and what says the place is lost beside them.
+    x_ij are the mean colours of a cell's pixels: the network sees a picture standardised, and to it grey on white is
+    the same as black on white. With `columns` the cells of a column make one vector:
+    h_j = norm(W [max_i c_ij; c_1j; ..] + b) + p_1j. With `whole` W_whole max_ij c_ij is added before the norm, so that
+    what is large is known everywhere. The norm makes a vector as long as those of tokens: without it they grow, and
+    what says the place is lost beside them.
     """
 
     def __init__(self, *, config: CellsConfig, reader: ImageConfig, size: int) -> None:
@@ -39,6 +41,7 @@ class CellsFront(nn.Module):
         )
         stacked = 1 + _up(reader.height, self.network.down) if config.columns else 1
         self.W = unit_linear(stacked * self.network.size, size)
+        self.W_shade = None if config.columns else unit_linear(_colours(reader), size)
         self.W_whole = unit_linear(self.network.size, size) if config.whole else None
         self.norm = nn.LayerNorm(size)
         self.positions = GridPositions(size=size)
@@ -48,10 +51,12 @@ class CellsFront(nn.Module):
         """Values [B, S, H C] become [B, n m, E]."""
         pixels, widths = _pixels(source, self.height), _widths(source)
         cells = self.network(pixels, widths).permute(0, 2, 3, 1)  # [B, n, m, C']; what is not real is 0, none is less
-        whole = 0.0 if self.W_whole is None else self.W_whole(cells.amax((1, 2), keepdim=True))
-        if self.columns:
+        added = 0.0 if self.W_whole is None else self.W_whole(cells.amax((1, 2), keepdim=True))
+        if self.W_shade is None:
             cells = _with_most(cells.transpose(1, 2)).unsqueeze(1)  # [B, 1, m, (1 + n) C']
-        cells = self.norm(self.W(cells) + whole) / self.size**0.5
+        else:
+            added = added + self.W_shade(_shades(source, self.height, self.network.down, self.network.across))
+        cells = self.norm(self.W(cells) + added) / self.size**0.5
         cells = self.dropout(self.positions(cells))
         return row_by_row(cells, None if widths is None else _up(widths, self.network.across))
 
@@ -142,6 +147,18 @@ def _pixels(source: Sequence, height: int) -> Tensor:
     """[B, S, H C] as pictures [B, C, H, S], standardised, 0 behind each."""
     values = _standardised(source.values, source.mask)
     return values.reshape(*values.shape[:2], height, -1).permute(0, 3, 2, 1)
+
+
+def _shades(source: Sequence, height: int, down: int, across: int) -> Tensor:
+    """The mean of the real pixels of each square of down x across [B, n, m, C], as they were read."""
+    values, (rows, steps) = source.values, source.mask.shape
+    real = source.mask.to(values.dtype)
+    pixels = (values * real.unsqueeze(2)).reshape(rows, steps, height, -1).permute(0, 3, 2, 1)  # [B, C, H, S]
+    counted = real.view(rows, 1, 1, steps).expand(-1, 1, height, -1)
+    sums, numbers = (
+        functional.avg_pool2d(one, (down, across), ceil_mode=True, divisor_override=1) for one in (pixels, counted)
+    )
+    return (sums / numbers.clamp_min(1.0)).permute(0, 2, 3, 1)
 
 
 def _standardised(values: Tensor, mask: Tensor) -> Tensor:
