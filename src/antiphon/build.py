@@ -312,8 +312,8 @@ def _fronts(config: EncoderDecoderConfig, fronts: list[nn.Module]) -> nn.Module:
     if len(fronts) == 1:
         return fronts[0]
     if isinstance(config.encoder, list):
-        return ApartFronts(fronts)
-    return JoinedFronts(fronts, size=vector_size(config.encoder))
+        return ApartFronts(fronts, sizes=[vector_size(part) for part in config.encoder], matches=config.matches)
+    return JoinedFronts(fronts, size=vector_size(config.encoder), matches=config.matches)
 
 
 def _language_model(config: LanguageModelConfig, *, sources: Items[Inputs], target_tokens: int) -> LanguageModel:  # noqa: ARG001

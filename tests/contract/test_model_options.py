@@ -125,6 +125,13 @@ def hard_only(key: str, value: float) -> Callable[[], None]:
     return effect
 
 
+def matches() -> None:
+    """It is for several texts, and test_matches.py has what it does; with one it is refused."""
+    case = CASES["linear_none"]
+    found = check_config(replace(case, model=case.model.model_copy(update={"matches": True})).config)
+    assert [problem.partition(":")[0] for problem in found] == ["model.matches"]
+
+
 def ctc() -> None:
     """What weighs in the loss, and nowhere else."""
     plain, spelt = (learnt(changed(EncoderDecoderConfig, ctc=weight)) for weight in (0.0, 0.5))
@@ -263,6 +270,7 @@ MODEL_EFFECTS: dict[type[BaseModel], dict[str, Any]] = {
         "tie": tied(EncoderDecoderConfig),
         "copying": [True],
         "ctc": ctc,
+        "matches": matches,
     },
     LanguageModelConfig: {
         "kind": ONLY_CHOICE,

@@ -35,6 +35,7 @@ GOOD = {
     "two": config([TEXT, IMAGE], front=[None, {"kind": "cells"}]),
     "two-encoders": config([TEXT, FEATURES], encoder=[{"kind": "gru", "size": 8}, {"kind": "none", "size": 16}]),
     "shared": config([TEXT, TEXT], data={"shared_vocabulary": True}, tie="tables"),
+    "matches": config([TEXT, TEXT, IMAGE], data={"shared_vocabulary": True}, matches=True),
     "skipped": config(FEATURES, data={"skip_unreadable": True}),
     "in-order": config({**IMAGE, "width": None}, front={"kind": "cells", "columns": True}, ctc=0.5, training=DIAGONAL),
     "features-in-order": config(FEATURES, ctc=0.5, training=DIAGONAL),
@@ -51,6 +52,10 @@ def test_what_goes_together_is_written_and_read_back_equal(name: str, tmp_path: 
 
 
 BAD: list[tuple[str, Config]] = [
+    ("model.matches: tokens of one text are looked for in another, but data.source has 1; set it to false",
+     config([TEXT, IMAGE], data={"shared_vocabulary": True}, matches=True)),
+    ("model.matches: the texts of data.source have a vocabulary each; set data.shared_vocabulary to true, or matches "
+     "to false", config([TEXT, TEXT], matches=True)),
     ("model.ctc: 0.5 is for one source that is read in order, but there are 2", config([TEXT, TEXT], ctc=0.5)),
     ("model.ctc: 0.5 is for one source that is read in order, but the cells of a picture are not; set it to 0, or "
      "model.front to {kind: cells, columns: true}", config(IMAGE, ctc=0.5)),

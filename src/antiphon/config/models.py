@@ -245,6 +245,7 @@ DecoderConfig = Annotated[
 NetworkConfig = Annotated[PlainConfig | TransformerDecoderConfig, Field(discriminator="kind")]
 
 TIED = "none | output: the output layer is the target's table of vectors"
+MATCHED = "several texts with one vocabulary: mark the tokens that another of them has, too"
 SPELT = "weight of a second loss: the encoder spells the target by itself (CTC); for a line, speech. 0: none"
 COPIED = "words of the source can be copied into the answer: p(y) = g P(y) + (1 - g) sum of a_j where x_j = y"
 TIED_TWO = f"{TIED} | tables: the source's table is the target's | all: both"
@@ -281,6 +282,7 @@ class EncoderDecoderConfig(Section):
     )
     tie: Literal["none", "output", "tables", "all"] = Field("none", description=TIED_TWO)
     copying: bool = Field(False, alias="copy", description=COPIED)
+    matches: bool = Field(False, description=MATCHED)
     ctc: Annotated[float, Field(ge=0.0)] = Field(0.0, description=SPELT)
 
     @model_validator(mode="before")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from antiphon.config.image import CellsConfig, ImageConfig
 from antiphon.config.models import EncoderDecoderConfig, FrontConfig, state_size
-from antiphon.config.schema import Config, SourceConfig, TextConfig
+from antiphon.config.schema import Config, DataConfig, SourceConfig, TextConfig
 from antiphon.config.sound import SubsampledConfig
 
 __all__ = ["FRONTS_OF", "front_of", "fronts_of", "source_problems"]
@@ -134,6 +134,8 @@ def _text_problems(config: Config) -> list[str]:
         problems.append(f"model.tie: {fact}; set it to {other}")
     if isinstance(model, EncoderDecoderConfig) and model.copying:
         problems += _copy_problems(texts, data.target, what)
+    if isinstance(model, EncoderDecoderConfig) and model.matches:
+        problems += _match_problems(data, texts)
     noise = config.training.noise
     if data.text is None and (noise.mask or noise.delete or noise.infill or noise.permute):
         problems.append(f"training.noise: it spoils the tokens of one text, but data.source is {what}; leave it out")
@@ -141,6 +143,17 @@ def _text_problems(config: Config) -> list[str]:
         fact = "true is for sources that are files, but there are only texts"
         problems.append(f"data.skip_unreadable: {fact}; set it to false")
     return problems
+
+
+def _match_problems(data: DataConfig, texts: list[TextConfig]) -> list[str]:
+    """Tokens are the same where two texts have one vocabulary."""
+    if len(texts) < 2:
+        fact = f"tokens of one text are looked for in another, but data.source has {len(texts)}"
+        return [f"model.matches: {fact}; set it to false"]
+    if data.shared_vocabulary:
+        return []
+    fact = "the texts of data.source have a vocabulary each"
+    return [f"model.matches: {fact}; set data.shared_vocabulary to true, or matches to false"]
 
 
 def _copy_problems(texts: list[TextConfig], target: TextConfig, what: str) -> list[str]:

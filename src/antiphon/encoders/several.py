@@ -11,33 +11,73 @@ from torch import Tensor, nn
 
 from antiphon.encoders.encoder import Encoder
 from antiphon.sequence import Memory, Sequence, Several
+from antiphon.sources.vocabulary import SPECIALS
 
-__all__ = ["ApartEncoders", "ApartFronts", "JoinedFronts"]
+__all__ = ["ApartEncoders", "ApartFronts", "JoinedFronts", "Matches", "found_elsewhere"]
 
 
 class JoinedFronts(nn.Module):
-    """x_1..x_n of all sources one after another, each with the mark of its source: one encoder reads x_j + m_k"""
+    """x_1..x_n of all sources one after another, each with the mark of its source: one encoder reads x_j + m_k
 
-    def __init__(self, fronts: Items[nn.Module], *, size: int) -> None:
+    With `matches`, as ApartFronts.
+    """
+
+    def __init__(self, fronts: Items[nn.Module], *, size: int, matches: bool = False) -> None:
         super().__init__()
         self.fronts = nn.ModuleList(fronts)
         self.marks = _marks(len(self.fronts), size)
+        self.matches = Matches([size] * len(fronts)) if matches else None
 
     def forward(self, source: Several) -> Sequence:
         """Vectors [B, S, E]; padding stands at the end."""
-        read = zip(self.fronts, source.parts, self.marks, strict=True)
-        return Sequence.joined([_marked(front(part), mark) for front, part, mark in read])
+        read = [front(part) for front, part in zip(self.fronts, source.parts, strict=True)]
+        read = read if self.matches is None else self.matches(source, read)
+        return Sequence.joined([_marked(vectors, mark) for vectors, mark in zip(read, self.marks, strict=True)])
 
 
 class ApartFronts(nn.Module):
-    """The vectors of each source, for the encoder of each"""
+    """The vectors of each source, for the encoder of each; with `matches`, tokens that others have are marked"""
 
-    def __init__(self, fronts: Items[nn.Module]) -> None:
+    def __init__(self, fronts: Items[nn.Module], *, sizes: Items[int], matches: bool = False) -> None:
         super().__init__()
         self.fronts = nn.ModuleList(fronts)
+        self.matches = Matches(sizes) if matches else None
 
     def forward(self, source: Several) -> Several:
-        return Several(tuple(front(part) for front, part in zip(self.fronts, source.parts, strict=True)))
+        read = [front(part) for front, part in zip(self.fronts, source.parts, strict=True)]
+        return Several(tuple(read if self.matches is None else self.matches(source, read)))
+
+
+class Matches(nn.Module):
+    """x_j + e_k where the token x_j of text k stands in another text, too (Chen et al. 2017: exact match)
+
+    That two words are the same is hard to learn from vectors that are all different; here it is seen. The specials
+    match nothing, and what is no text neither.
+    """
+
+    def __init__(self, sizes: Items[int]) -> None:
+        super().__init__()
+        self.vectors = nn.ParameterList(_marks(1, size) for size in sizes)
+
+    def forward(self, source: Several, read: list[Sequence]) -> list[Sequence]:
+        """`read` are the vectors of what stands in `source`."""
+        added = [found_elsewhere(source, number) for number in range(len(read))]
+        return [
+            vectors if found is None else replace(vectors, values=vectors.values + found.unsqueeze(2) * vector)
+            for vectors, found, vector in zip(read, added, self.vectors, strict=True)
+        ]
+
+
+def found_elsewhere(source: Several, number: int) -> Tensor | None:
+    """True where a token of one text stands in another [B, S]; None where it is no text."""
+    part = source.parts[number]
+    if part.values.dim() > 2:
+        return None
+    found = torch.zeros_like(part.mask)
+    for other in source.parts:
+        if other is not part and other.values.dim() == 2:
+            found |= (part.values.unsqueeze(2) == other.values.unsqueeze(1)).any(2)
+    return found & (part.values >= len(SPECIALS))
 
 
 class ApartEncoders(Encoder):
