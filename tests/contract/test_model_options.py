@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from antiphon.attention.multihead import MultiHeadAttention
 from antiphon.build import build_model
+from antiphon.config.checks import check_config
 from antiphon.config.models import (
     AttentionConfig,
     BahdanauConfig,
