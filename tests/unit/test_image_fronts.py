@@ -213,11 +213,12 @@ def test_each_cell_is_told_of_the_whole_picture() -> None:
     torch.manual_seed(1)
     front, source = cells(whole=True), batch([8], 30)
     found = front.network(standardised(source.values).reshape(1, 8, 10, 3).permute(0, 3, 2, 1), None)[0]  # [8, 3, 2]
-    most = torch.stack([found[:, i, j] for i in range(3) for j in range(2)]).amax(dim=0)
+    pixels = source.values[0].reshape(8, 10, 3)
+    squares = [pixels[4 * j : 4 * j + 4, 4 * i : 4 * i + 4].mean((0, 1)) for i in range(3) for j in range(2)]
+    places = [(i, j) for i in range(3) for j in range(2)]
+    told = [torch.cat([found[:, i, j], x, -x]) for (i, j), x in zip(places, squares, strict=True)]
     assert front.W_whole is not None
-    assert front.W_shade is not None
-    shade = source.values[0, :4].reshape(4, 10, 3)[:, 4:8].mean((0, 1))  # pixels of row 1, column 0: 4 x 4
-    made = front.norm(front.W(found[:, 1, 0]) + front.W_whole(most) + front.W_shade(shade)) / front.size**0.5
+    made = front.norm(front.W(told[2]) + front.W_whole(torch.stack(told).amax(dim=0))) / front.size**0.5
     expected = front.positions(made.expand(1, 3, 2, -1))[0, 1, 0]
     torch.testing.assert_close(front(source).values[0, 2], expected)  # row 1, column 0 of 3 x 2
 
@@ -228,10 +229,10 @@ def test_shades_are_of_real_pixels_only() -> None:
     padded = torch.cat([values, torch.full((2, 5, 10), 99.0)], dim=1)
     mask = torch.arange(8) < torch.tensor([[3], [8]])
     found = _shades(Sequence(padded, mask), 10, down=4, across=4)
-    assert found.shape == (2, 3, 2, 1)
-    assert found[0, :, 0, 0].tolist() == [11.5, 15.5, 18.5]
-    assert found[0, :, 1, 0].tolist() == [0.0, 0.0, 0.0]
-    assert found[1, :, 1, 0].tolist() == [99.0, 99.0, 99.0]
+    assert found.shape == (2, 3, 2, 2)
+    assert found[0, :, 0].tolist() == [[11.5, -11.5], [15.5, -15.5], [18.5, -18.5]]
+    assert found[0, :, 1].tolist() == [[-1.0, -1.0]] * 3
+    assert found[1, :, 1].tolist() == [[99.0, -99.0]] * 3
 
 
 def test_grey_on_white_is_not_black_on_white() -> None:

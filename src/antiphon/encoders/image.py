@@ -22,13 +22,13 @@ Whole = TypeVar("Whole", int, Tensor)
 
 
 class CellsFront(nn.Module):
-    """h_ij = norm(W c_ij + W_shade x_ij + b) + p_ij, row by row; c_ij are the cells of a residual network
+    """h_ij = norm(W c_ij + b) + p_ij, row by row; c_ij are the cells of a residual network, and their shades
 
-    x_ij are the mean colours of a cell's pixels: the network sees a picture standardised, and to it grey on white is
-    the same as black on white. With `columns` the cells of a column make one vector:
+    The shades are x and -x, x the mean colours of a cell's pixels: the network sees a picture standardised, and to it
+    grey on white is the same as black on white. With `columns` the cells of a column make one vector, without shades:
     h_j = norm(W [max_i c_ij; c_1j; ..] + b) + p_1j. With `whole` W_whole max_ij c_ij is added before the norm, so that
-    what is large is known everywhere. The norm makes a vector as long as those of tokens: without it they grow, and
-    what says the place is lost beside them.
+    what is large, darkest and lightest is known everywhere. The norm makes a vector as long as those of tokens:
+    without it they grow, and what says the place is lost beside them.
     """
 
     def __init__(self, *, config: CellsConfig, reader: ImageConfig, size: int) -> None:
@@ -39,10 +39,10 @@ class CellsFront(nn.Module):
         self.network = ResidualCells(
             inputs=_colours(reader), channels=config.channels, blocks=config.blocks, wide=config.wide
         )
+        cell = self.network.size + (0 if config.columns else 2 * _colours(reader))
         stacked = 1 + _up(reader.height, self.network.down) if config.columns else 1
-        self.W = unit_linear(stacked * self.network.size, size)
-        self.W_shade = None if config.columns else unit_linear(_colours(reader), size)
-        self.W_whole = unit_linear(self.network.size, size) if config.whole else None
+        self.W = unit_linear(stacked * cell, size)
+        self.W_whole = unit_linear(cell, size) if config.whole else None
         self.norm = nn.LayerNorm(size)
         self.positions = GridPositions(size=size)
         self.dropout = nn.Dropout(config.dropout)
@@ -51,12 +51,13 @@ class CellsFront(nn.Module):
         """Values [B, S, H C] become [B, n m, E]."""
         pixels, widths = _pixels(source, self.height), _widths(source)
         cells = self.network(pixels, widths).permute(0, 2, 3, 1)  # [B, n, m, C']; what is not real is 0, none is less
-        added = 0.0 if self.W_whole is None else self.W_whole(cells.amax((1, 2), keepdim=True))
-        if self.W_shade is None:
+        if not self.columns:
+            shades = _shades(source, self.height, self.network.down, self.network.across)
+            cells = torch.cat([cells, shades], dim=-1)
+        whole = 0.0 if self.W_whole is None else self.W_whole(cells.amax((1, 2), keepdim=True))
+        if self.columns:
             cells = _with_most(cells.transpose(1, 2)).unsqueeze(1)  # [B, 1, m, (1 + n) C']
-        else:
-            added = added + self.W_shade(_shades(source, self.height, self.network.down, self.network.across))
-        cells = self.norm(self.W(cells) + added) / self.size**0.5
+        cells = self.norm(self.W(cells) + whole) / self.size**0.5
         cells = self.dropout(self.positions(cells))
         return row_by_row(cells, None if widths is None else _up(widths, self.network.across))
 
@@ -150,7 +151,10 @@ def _pixels(source: Sequence, height: int) -> Tensor:
 
 
 def _shades(source: Sequence, height: int, down: int, across: int) -> Tensor:
-    """The mean of the real pixels of each square of down x across [B, n, m, C], as they were read."""
+    """The mean x of the real pixels of each square of down x across, as they were read, and -x [B, n, m, 2 C].
+
+    Where none is real it is less than any, so that it is not the most of a picture.
+    """
     values, (rows, steps) = source.values, source.mask.shape
     real = source.mask.to(values.dtype)
     pixels = (values * real.unsqueeze(2)).reshape(rows, steps, height, -1).permute(0, 3, 2, 1)  # [B, C, H, S]
@@ -158,7 +162,8 @@ def _shades(source: Sequence, height: int, down: int, across: int) -> Tensor:
     sums, numbers = (
         functional.avg_pool2d(one, (down, across), ceil_mode=True, divisor_override=1) for one in (pixels, counted)
     )
-    return (sums / numbers.clamp_min(1.0)).permute(0, 2, 3, 1)
+    means = sums / numbers.clamp_min(1.0)
+    return torch.cat([means, -means], dim=1).masked_fill(numbers == 0.0, -1.0).permute(0, 2, 3, 1)
 
 
 def _standardised(values: Tensor, mask: Tensor) -> Tensor:
