@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -67,6 +67,7 @@ class Case:
             "train": "table.tsv",
             "source": sources if len(sources) > 1 else sources[0],
             "target": {"column": len(sources)},
+            "shared_vocabulary": self.model.matches,
         }
         return Config.model_validate({"data": data, "model": self.model})
 
@@ -132,7 +133,14 @@ def cases() -> dict[str, Case]:
         found[f"{name}_apart"] = Case(sources, model(apart, front))
         told = {"kind": "last", "feed": "both", "bridge": "dense"}
         found[f"{name}_apart_last"] = Case(sources, model(apart, front, recurrent_decoder("plain", "lstm"), told))
-    return found
+    matched = {
+        f"{name}_matches": found[name] for name in ("two-texts_gru", "two-texts_apart", "two-texts_transformers")
+    }
+    return found | {name: replace(case, model=with_matches(case.model)) for name, case in matched.items()}
+
+
+def with_matches(config: EncoderDecoderConfig) -> EncoderDecoderConfig:
+    return config.model_copy(update={"matches": True})
 
 
 CASES = cases()

@@ -76,7 +76,8 @@ def found_elsewhere(source: Several, number: int) -> Tensor | None:
     found = torch.zeros_like(part.mask)
     for other in source.parts:
         if other is not part and other.values.dim() == 2:
-            found |= (part.values.unsqueeze(2) == other.values.unsqueeze(1)).any(2)
+            same = part.values.unsqueeze(2) == other.values.unsqueeze(1)  # [B, S, S']
+            found |= (same & other.mask.unsqueeze(1)).any(2)
     return found & (part.values >= len(SPECIALS))
 
 
