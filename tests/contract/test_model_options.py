@@ -127,10 +127,10 @@ def hard_only(key: str, value: float) -> Callable[[], None]:
 
 
 def matches() -> None:
-    """It is for several texts, and test_matches.py has what it does; with one it is refused."""
+    """It is for several texts, and test_matches.py has what it does; without them it is refused."""
     case = CASES["linear_none"]
     found = check_config(replace(case, model=case.model.model_copy(update={"matches": True})).config)
-    assert [problem.partition(":")[0] for problem in found] == ["model.matches"]
+    assert "model.matches" in [problem.partition(":")[0] for problem in found]
 
 
 def ctc() -> None:
