@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import random
+import unicodedata
 from typing import Any
 
 import pytest
 from tiny_generators import tiny_generator
-from wishing_models import TEXTS, Leaning, wishing
+from wishing_models import TEXTS, Leaning, wishing, wishing_model
 
 from antiphon.decoding.generation import Generation
 from antiphon.decoding.generator import Generator
 from antiphon.decoding.options import MOST
 from antiphon.errors import UserError
+from antiphon.evaluation.evaluate import evaluate_examples
+from antiphon.sources.pairs import Example
+from antiphon.sources.tokens import LetterTokenizer
 
 EACH: dict[str, dict[str, Any]] = {
     "min_length": {"min_length": 6},
@@ -306,3 +310,14 @@ def test_a_text_of_100_000_characters_is_answered_and_flagged() -> None:
     assert "truncated: the source has 100000 tokens, only the first 12 were read" in endless.flags
     assert endless.tokens
     assert made.generate("ab" * 6, max_length=4).text == endless.text
+
+
+def test_letters_are_compared_as_they_are_read_not_as_they_are_stored() -> None:
+    """An answer of letters is composed; a reference that is stored decomposed is the same text."""
+    made = Generator(wishing_model(target=LetterTokenizer([*"aeiou", "\u0301", "\u0300"])))
+    texts = list(dict.fromkeys(TEXTS))
+    stored = [unicodedata.normalize("NFD", answer.text) for answer in made.generate(texts, beam=1)]
+    assert any(unicodedata.normalize("NFC", text) != text for text in stored)
+    examples = [Example(text, (answer,), 1) for text, answer in zip(texts, stored, strict=True)]
+    found = evaluate_examples(made, examples, metrics=["exact_match"], beam=1, samples=0)
+    assert found.values["exact_match"].value == 100.0

@@ -14,7 +14,7 @@ Channels = Annotated[list[Positive], Field(min_length=1)]
 
 KINDS = "what the column holds: text | image | audio | features | frames"
 FRONTS = "cells | patches | subsampled | linear | frame-cells"
-STAGES = "width of each stage of convolutions; each halves height and width (but see wide)"
+STAGES = "width of each stage of convolutions; each halves height and width"
 BLOCKS = "residual blocks after the first convolution of each stage"
 DROPPED = "share of values set to 0 in training, on the vectors that come out"
 

@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from unicodedata import normalize
 
 from antiphon.config.texts import needs_answers
 from antiphon.decoding.generator import Generator
@@ -67,7 +66,8 @@ def evaluate_examples(
     )
     outputs = [answer.text for answer in answers]
     tokens = generator.config.data.target.tokens
-    references = [_as_decoded(example.references, tokens) for example in examples]
+    spoken = generator.target_tokenizer.joined  # letters come back composed, however a reference has them stored
+    references = [tuple(spoken([text]) for text in example.references) for example in examples]
     chosen = {name: metric_for(name, tokens) for name in compared}
     values = {name: estimate(metric, outputs, references, samples=samples) for name, metric in chosen.items()}
     signatures = {name: metric.signature(references) for name, metric in chosen.items()}
@@ -86,11 +86,6 @@ def evaluate_examples(
         classes=_classes(outputs, references, tokens) if compared else None,
         groups=estimate_groups(chosen[compared[0]], outputs, references, groups, samples) if groups else [],
     )
-
-
-def _as_decoded(references: tuple[str, ...], tokens: str) -> tuple[str, ...]:
-    """Letters come back as composed characters, however a reference has them stored."""
-    return tuple(normalize("NFC", text) for text in references) if tokens == "letters" else references
 
 
 def _refuse_idle_options(metrics: list[str], *, beam: int | None, shortlist: bool, groups: bool) -> None:

@@ -104,7 +104,7 @@ def likeness(rows: Rows) -> Ints:
     """What says which rows are alike: their lengths, of several parts the longest one's.
 
     By the sum, pictures that are all of one width would be sorted by their questions, and each batch had one kind of
-    question: colours were learnt then, and shapes never (decision 0020).
+    question, which is learnt from more slowly (decision 0020).
     """
     if isinstance(rows, SeveralRows):
         return np.asarray(np.max([read_lengths(part) for part in rows.parts], axis=0))
