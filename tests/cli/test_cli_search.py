@@ -97,6 +97,29 @@ def test_runs_together(antiphon, model: str, other: str, tmp_path: Path) -> None
     assert "the 2. model has another target vocabulary than the first; an ensemble needs the same" in refused.err
 
 
+def test_runs_are_evaluated_together(antiphon, model: str, other: str, tmp_path: Path) -> None:  # noqa: ANN001
+    """Compared is what the ensemble says; the loss is its own, too."""
+    pairs, metrics = tmp_path / "pairs.tsv", ["--metric", "exact_match", "--metric", "loss"]
+    together = api.load([model, other], combine="geometric")
+    pairs.write_text(
+        "".join(f"{line}\t{answer.text}\n" for line, answer in zip(LINES, together.generate(LINES), strict=True))
+    )
+    found = {}
+    for name, options in {
+        "alone": [],
+        "both": ["--with", other, "--combine", "geometric"],
+        "mixed": ["--with", other],
+    }.items():
+        ended = antiphon("evaluate", model, str(pairs), "--json", *metrics, *options)
+        assert ended.code == 0, ended.err
+        found[name] = {metric: estimate["value"] for metric, estimate in json.loads(ended.out)["metrics"].items()}
+    assert found["both"]["exact_match"] == 100
+    assert len({round(values["loss"], 6) for values in found.values()}) == 3
+    refused = antiphon("evaluate", model, str(pairs), "--combine", "geometric")
+    assert refused.code == 2
+    assert "--combine: only for several runs; add --with RUN" in refused.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentences"),
     [

@@ -10,7 +10,9 @@ import typer
 
 from antiphon.cli.files import METRICS, known_metrics, pair_files, say_dropped
 from antiphon.cli.output import put_json, put_line, say
+from antiphon.cli.searching import Combine, Int8, With
 from antiphon.cli.tables import put_columns
+from antiphon.cli.together import idle_combine, load_together
 
 if TYPE_CHECKING:
     from antiphon.decoding.generator import Generator
@@ -71,10 +73,9 @@ def evaluate(
     shortlist: Annotated[
         bool, typer.Option("--shortlist", help="As in generate: only what the source can give.")
     ] = False,
-    int8: Annotated[
-        bool,
-        typer.Option("--int8", help="Compute dense layers with 8 bits: often faster (see bench), a little less exact."),
-    ] = False,
+    also: With = None,
+    combine: Combine = None,
+    int8: Int8 = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Metrics on pairs or texts, with 95 % bootstrap intervals.
@@ -88,10 +89,10 @@ def evaluate(
     from antiphon.sources.pairs import file_paths
 
     files, wanted, pictures = pair_files(pairs), known_metrics(metrics), confusion or []
-    if problems := contradictions(files, by, by_lines, pictures):
+    if problems := contradictions(files, by, by_lines, pictures) + idle_combine(also, combine):
         raise UserError(problems)
     file_paths(files, say)
-    generator = api.load(run, int8=int8)
+    generator = load_together(run, also, combine, int8=int8)
     examples, dropped = api.read_examples(generator, files)
     chosen = wanted or list(generator.config.evaluation.metrics)
     if pictures:

@@ -24,7 +24,6 @@ from antiphon.cli.searching import (
     LengthPenalty,
     MaxLength,
     MaxRatio,
-    Mean,
     MinimumRisk,
     MinLength,
     MinRatio,
@@ -43,6 +42,7 @@ from antiphon.cli.searching import (
     TopP,
     With,
 )
+from antiphon.cli.together import idle_combine, load_together
 
 if TYPE_CHECKING:
     from antiphon.decoding.generation import Generation
@@ -99,7 +99,6 @@ def generate(
     A language model goes on where each line ends. One that learnt a stream writes several lines, with an empty line
     between two answers; --json keeps each answer on one line.
     """
-    from antiphon import api
     from antiphon.errors import UserError
 
     drawing = {"--temperature": temperature, "--top-k": top_k, "--top-p": top_p, "--seed": seed, "--mbr": mbr}
@@ -108,14 +107,10 @@ def generate(
         problems.append("--weights: only JSON can hold them; add --json")
     if samples is not None and mbr is None:
         problems.append("--samples: how many --mbr chooses from; add --mbr, or give --n-best")
-    if combine is not None and not also:
-        problems.append("--combine: only for several runs; add --with RUN, or leave it out")
+    problems += idle_combine(also, combine)
     if problems:
         raise UserError(problems)
-    runs: list[str | Path] = [run, *(also or [])]
-    generator = (
-        api.load(runs, combine=(combine or Mean.arithmetic).value, int8=int8) if also else api.load(run, int8=int8)
-    )
+    generator = load_together(run, also, combine, int8=int8)
     if weights:
         check_weights(generator)
     size = 1 if file in (None, "-") and sys.stdin.isatty() else batch_size or generator.config.decoding.batch_size
