@@ -97,6 +97,30 @@ def test_runs_together(antiphon, model: str, other: str, tmp_path: Path) -> None
     assert "the 2. model has another target vocabulary than the first; an ensemble needs the same" in refused.err
 
 
+@pytest.mark.parametrize(
+    ("option", "wish"), [("--no-repeat", {"no_repeat": 1}), ("--length-penalty", {"length_penalty": 0.0})]
+)
+def test_evaluated_is_what_generate_would_say(
+    antiphon,  # noqa: ANN001
+    model: str,
+    tmp_path: Path,
+    option: str,
+    wish: dict[str, Any],
+) -> None:
+    pairs, lines = tmp_path / "pairs.tsv", [line for line in [*LINES, "a a a a", "d b d b d"] if line]
+    said = api.load(model).generate(lines, **wish)
+    assert [answer.text for answer in said] != [answer.text for answer in api.load(model).generate(lines)]
+    pairs.write_text("".join(f"{line}\t{answer.text}\n" for line, answer in zip(lines, said, strict=True)))
+    right = []
+    for options in ([], [option, str(*wish.values())]):
+        ended = antiphon("evaluate", model, str(pairs), "--json", "--metric", "exact_match", *options)
+        right.append(json.loads(ended.out)["metrics"]["exact_match"]["value"])
+    assert right[0] < right[1] == 100
+    refused = antiphon("evaluate", model, str(pairs), "--metric", "loss", option, "1")
+    assert refused.code == 2
+    assert "nothing is decoded for loss; leave it out" in refused.err
+
+
 def test_runs_are_evaluated_together(antiphon, model: str, other: str, tmp_path: Path) -> None:  # noqa: ANN001
     """Compared is what the ensemble says; the loss is its own, too."""
     pairs, metrics = tmp_path / "pairs.tsv", ["--metric", "exact_match", "--metric", "loss"]

@@ -10,7 +10,7 @@ import typer
 
 from antiphon.cli.files import METRICS, known_metrics, pair_files, say_dropped
 from antiphon.cli.output import put_json, put_line, say
-from antiphon.cli.searching import Combine, Int8, With
+from antiphon.cli.searching import Beam, Combine, Int8, LengthPenalty, NoRepeat, With
 from antiphon.cli.tables import put_columns
 from antiphon.cli.together import idle_combine, load_together
 
@@ -53,10 +53,9 @@ def evaluate(
             metavar="PAIRS", help="A file of pairs, or a source and a target file; for a language model a text file."
         ),
     ],
-    beam: Annotated[
-        int | None,
-        typer.Option(min=1, help="Hypotheses kept at each step; 1: greedy. Default: the model's decoding.beam."),
-    ] = None,
+    beam: Beam = None,
+    length_penalty: LengthPenalty = None,
+    no_repeat: NoRepeat = None,
     batch_size: Annotated[
         int | None, typer.Option(min=1, help="Sentences decoded together. Default: the model's decoding.batch_size.")
     ] = None,
@@ -102,6 +101,8 @@ def evaluate(
         examples,
         metrics=chosen,
         beam=beam,
+        length_penalty=length_penalty,
+        no_repeat=no_repeat,
         batch_size=batch_size,
         shortlist=shortlist,
         groups=group_names(generator, examples, files, by, by_lines),

@@ -45,6 +45,8 @@ def evaluate_examples(
     *,
     metrics: list[str],
     beam: int | None = None,
+    length_penalty: float | None = None,
+    no_repeat: int | None = None,
     batch_size: int | None = None,
     shortlist: bool = False,
     groups: Sequence[str] | None = None,
@@ -56,14 +58,16 @@ def evaluate_examples(
     `groups` names the group of each example.
     """
     compared = [name for name in metrics if name not in OF_LOSS]
-    _refuse_idle_options(metrics, beam=beam, shortlist=shortlist, groups=groups is not None)
+    searched = {"beam": beam, "length_penalty": length_penalty, "no_repeat": no_repeat}
+    _refuse_idle_options(metrics, searched, shortlist=shortlist, groups=groups is not None)
     if generator.config.data.source is None:
         return _evaluate_texts(generator, examples, metrics, batch_size, dropped or {}, samples)
     began = time.perf_counter()
     sources = [example.source for example in examples] if compared else []
     answers = generator.generate(
-        sources, beam=beam, batch_size=batch_size, shortlist=shortlist, log_probs=False, weights=False
-    )
+        sources, beam=beam, length_penalty=length_penalty, no_repeat=no_repeat, batch_size=batch_size,
+        shortlist=shortlist, log_probs=False, weights=False,
+    )  # fmt: skip
     outputs = [answer.text for answer in answers]
     tokens = generator.config.data.target.tokens
     spoken = generator.target_tokenizer.joined  # letters come back composed, however a reference has them stored
@@ -88,11 +92,14 @@ def evaluate_examples(
     )
 
 
-def _refuse_idle_options(metrics: list[str], *, beam: int | None, shortlist: bool, groups: bool) -> None:
+def _refuse_idle_options(
+    metrics: list[str], searched: dict[str, float | None], *, shortlist: bool, groups: bool
+) -> None:
     """Where nothing is decoded, what belongs to decoding has no effect."""
     if any(name not in OF_LOSS for name in metrics):
         return
-    options = {f"beam: {beam}": beam is not None, "shortlist: given": shortlist, "groups: given": groups}
+    options = {f"{name}: {value}": value is not None for name, value in searched.items()}
+    options |= {"shortlist: given": shortlist, "groups: given": groups}
     why = f"but nothing is decoded for {', '.join(metrics) or 'no metric'}; leave it out"
     if problems := [f"{option}, {why}" for option, given in options.items() if given]:
         raise UserError(problems)
