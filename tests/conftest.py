@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 
 import pytest
@@ -14,6 +15,13 @@ settings.load_profile("antiphon")
 
 # Models as small as these only wait for one another on several threads.
 torch.set_num_threads(1)
+
+
+def pytest_collection_finish() -> None:
+    """Torch and eight thousand tests stay in memory to the end: the garbage collector need not look at them again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 50)
 
 
 @pytest.fixture(scope="session", autouse=True)
