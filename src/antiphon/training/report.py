@@ -138,7 +138,7 @@ def _mark(sample: Sample) -> Html:
 
 
 def _attention(run: Path) -> list[Html]:
-    """The newest pictures; each row is a token written, each column a token read."""
+    """The newest pictures: matrices of texts, and what was looked at in pictures, sounds and videos."""
     paths = sorted((run / "attention").glob("*.png"), key=_natural)
     newest = paths[-_PICTURES:]
     heads = [path for path in newest if path.stem.endswith("-heads")]  # a panel for each, so they need the whole width
@@ -148,8 +148,8 @@ def _attention(run: Path) -> list[Html]:
     left = len(paths) - _PICTURES
     more = f" {left} older ones are in attention/." if left > 0 else ""
     mean = " Of many heads the mean comes first, then each of them." if heads else ""
-    note = f"A row is a token written, a column a token read; the stronger the colour, the more weight.{mean}{more}"
-    return [Html(f'<p class="note">{text(note)}</p>'), Html(drawn)]
+    shown = "Each token written has a row, or a picture of its own: what it looked at; the stronger the colour, the more."
+    return [Html(f'<p class="note">{text(shown + mean + more)}</p>'), Html(drawn)]
 
 
 def _gallery(kind: str, paths: list[Path]) -> str:
