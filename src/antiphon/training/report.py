@@ -148,7 +148,9 @@ def _attention(run: Path) -> list[Html]:
     left = len(paths) - _PICTURES
     more = f" {left} older ones are in attention/." if left > 0 else ""
     mean = " Of many heads the mean comes first, then each of them." if heads else ""
-    shown = "Each token written has a row, or a picture of its own: what it looked at; the stronger the colour, the more."
+    shown = (
+        "Each token written has a row or a picture of its own: what it looked at; the stronger the colour, the more."
+    )
     return [Html(f'<p class="note">{text(shown + mean + more)}</p>'), Html(drawn)]
 
 
