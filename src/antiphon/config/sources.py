@@ -193,9 +193,9 @@ def _part_problems(config: Config) -> list[str]:
         if encoder.ngrams and not any(isinstance(source, TextConfig) for source in read):
             problems.append(f"{key}.ngrams: {encoder.ngrams} are of tokens, but it reads no text; set it to []")
         for name, value in (("from", encoder.from_run), ("freeze", encoder.freeze)):
-            if value and data.text is None:
+            if value and len(data.sources) > 1:
                 off = "null" if name == "from" else "false"
-                problems.append(f"{key}.{name}: only an encoder of one text can have it; set it to {off}")
+                problems.append(f"{key}.{name}: only an encoder of one source can have it; set it to {off}")
         if getattr(encoder, "positions", "") == "learnt" and (grids := _grids(model, read, number)):
             problems.append(
                 f"{key}.positions: learnt ones count in one row, but {' and '.join(grids)} stand in rows and columns "

@@ -113,6 +113,8 @@ def _remedy(name: Name, tensor: str, other: Tensor, there: ModelConfig, run: str
         return f"set model.encoder.bidirectional to {both}, or model.encoder.layers to 1"
     if tensor.startswith("decoder."):
         return f"it depends on model.encoder and model.context: make them as in {run}/config.yaml"
+    if tensor.startswith("source."):
+        return f"make data.source, model.front and model.{name} as in {run}/config.yaml"
     return f"make model.{name} as in {run}/config.yaml"
 
 

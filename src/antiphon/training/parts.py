@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from antiphon.config.models import ConcatenatedConfig, EncoderDecoderConfig, LanguageModelConfig, ModelConfig
 from antiphon.config.schema import Config
 from antiphon.errors import ConfigError, ModelFolderError, UserError
-from antiphon.folder import LoadedModel, fresh_model, load_model, text_source
+from antiphon.folder import LoadedModel, fresh_model, load_model
 from antiphon.model import EncoderDecoder, SequenceModel
 from antiphon.sources.source import Source
 from antiphon.sources.tokens import Tokenizer
@@ -166,10 +166,18 @@ def _load(name: Name, run: str) -> LoadedModel:
 def _other_tokens(name: Name, run: str, here: Here, there: LoadedModel) -> list[str]:
     key = f"model.{name}.from"
     if name == "encoder":
-        if not isinstance(other := _source_of(there), Tokenizer):
-            return [f"{key}: {run} reads no single text, so its encoder means something else; give another run"]
-        return other_tokens("source", key, here=text_source(here.source), there=other, run=run)
+        return _other_source(key, run, here.source, _source_of(there))
     return other_tokens("target", key, here=here.target, there=there.target_tokenizer, run=run)
+
+
+def _other_source(key: str, run: str, here: Source, there: Source) -> list[str]:
+    """Texts have to have the same tokens; what else pictures and sounds have to have in common, the shapes say."""
+    if isinstance(here, Tokenizer) and isinstance(there, Tokenizer):
+        return other_tokens("source", key, here=here, there=there, run=run)
+    mine, other = ("text" if isinstance(source, Tokenizer) else source.kind for source in (here, there))
+    if mine != other:
+        return [f"{key}: {run} reads a source of kind {other}, here it is {mine}; give another run, or null"]
+    return []
 
 
 def _source_of(there: LoadedModel) -> Source:
