@@ -2,6 +2,8 @@
 
 PYTHON ?= python3
 VENV := .venv
+# Set in many containers: each of the processes that tests start would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
 PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: help demo test lint types wheel clean

@@ -16,12 +16,16 @@ settings.load_profile("antiphon")
 # Models as small as these only wait for one another on several threads.
 torch.set_num_threads(1)
 
+# What collecting makes (eight thousand tests, the trees of their files) stays: looking for what can go is in vain.
+gc.disable()
+
 
 def pytest_collection_finish() -> None:
     """Torch and eight thousand tests stay in memory to the end: the garbage collector need not look at them again."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 50, 50)
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)

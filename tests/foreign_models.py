@@ -14,14 +14,6 @@ import sentencepiece
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-with warnings.catch_warnings():
-    warnings.filterwarnings("ignore", category=DeprecationWarning)  # of what transformers imports
-    import transformers
-    from transformers import BartConfig, BartForConditionalGeneration, MarianConfig, MarianMTModel, MarianTokenizer
-
-transformers.utils.logging.disable_progress_bar()
-transformers.utils.logging.set_verbosity_error()
-
 SYLLABLES = {"source": ["ka", "mi", "tor", "el", "en", "ü", "ra", "st"], "target": ["be", "lin", "mi", "ou", "é", "ra"]}
 BLOCKS = {
     "d_model": 16,
@@ -34,6 +26,17 @@ BLOCKS = {
     "max_position_embeddings": 64,
     "init_std": 0.3,
 }
+
+
+def hugging_face(name: str) -> Any:  # noqa: ANN401 (transformers is not typed)
+    """A class of transformers, by its name; it takes seconds to import, which only the tests that ask for it wait."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=DeprecationWarning)  # of what transformers imports
+        import transformers
+
+        transformers.utils.logging.disable_progress_bar()
+        transformers.utils.logging.set_verbosity_error()
+        return getattr(transformers, name)
 
 
 def sentences(side: str, seed: int, count: int) -> list[str]:
@@ -77,18 +80,22 @@ def drawn(model: Any) -> Any:  # noqa: ANN401 (transformers is not typed)
     return model.eval()
 
 
-def marian(folder: Path, kind: str = "unigram", seed: int = 1, **options: Any) -> MarianMTModel:  # noqa: ANN401
+def marian(folder: Path, kind: str = "unigram", seed: int = 1, **options: Any) -> Any:  # noqa: ANN401
     """An OPUS-MT folder; its decoder starts with padding."""
     size = len(spm_files(folder, kind))
     ids = {"pad_token_id": size - 1, "decoder_start_token_id": size - 1, "eos_token_id": 0, "forced_eos_token_id": None}
     torch.manual_seed(seed)
     usual = {"activation_function": "swish", "scale_embedding": True}
-    model = drawn(MarianMTModel(MarianConfig(vocab_size=size, **{**BLOCKS, **ids, **usual, **options})))
+    model = drawn(
+        hugging_face("MarianMTModel")(
+            hugging_face("MarianConfig")(vocab_size=size, **{**BLOCKS, **ids, **usual, **options})
+        )
+    )
     model.save_pretrained(folder)
     return model
 
 
-def marian_apart(folder: Path) -> tuple[MarianMTModel, dict[str, int], dict[str, int]]:
+def marian_apart(folder: Path) -> tuple[Any, dict[str, int], dict[str, int]]:
     """Two vocabularies, two tables, and an output layer that is a third; no other names than these."""
     joint = spm_files(folder, "unigram")
     source = {"</s>": 0, "<unk>": 1, "<pad>": 2} | {name: number for number, name in enumerate(list(joint)[3:80], 3)}
@@ -100,18 +107,18 @@ def marian_apart(folder: Path) -> tuple[MarianMTModel, dict[str, int], dict[str,
     ids = {"pad_token_id": 1, "decoder_start_token_id": 1, "eos_token_id": 2, "forced_eos_token_id": None}
     untied = {"share_encoder_decoder_embeddings": False, "tie_word_embeddings": False}
     torch.manual_seed(3)
-    model = drawn(MarianMTModel(MarianConfig(**{**BLOCKS, **sizes, **ids, **untied})))
+    model = drawn(hugging_face("MarianMTModel")(hugging_face("MarianConfig")(**{**BLOCKS, **sizes, **ids, **untied})))
     model.save_pretrained(folder, max_shard_size="20KB")
     return model, source, target
 
 
-def marian_tokenizer(folder: Path) -> MarianTokenizer:
+def marian_tokenizer(folder: Path) -> Any:  # noqa: ANN401
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Recommended: pip install sacremoses", category=UserWarning)
-        return MarianTokenizer.from_pretrained(folder)
+        return hugging_face("MarianTokenizer").from_pretrained(folder)
 
 
-def bart(folder: Path, *, fast: bool, **options: Any) -> BartForConditionalGeneration:  # noqa: ANN401
+def bart(folder: Path, *, fast: bool, **options: Any) -> Any:  # noqa: ANN401
     """A BART folder with its byte-level BPE: as tokenizer.json, or as vocab.json and merges.txt."""
     folder.mkdir()
     inner = Tokenizer(models.BPE())
@@ -124,13 +131,17 @@ def bart(folder: Path, *, fast: bool, **options: Any) -> BartForConditionalGener
     names = {piece: number for number, piece in enumerate(["<s>", "<pad>", "</s>", "<unk>", *pieces, "<mask>"])}
     if fast:
         merges = [tuple(pair) for pair in learnt["merges"]]
-        transformers.BartTokenizer(vocab=names, merges=merges).save_pretrained(folder)
+        hugging_face("BartTokenizer")(vocab=names, merges=merges).save_pretrained(folder)
     else:
         (folder / "vocab.json").write_text(json.dumps(names))
         lines = ["#version: 0.2", *(" ".join(pair) for pair in learnt["merges"])]
         (folder / "merges.txt").write_text("\n".join(lines) + "\n")
     torch.manual_seed(2)
     usual = {"forced_eos_token_id": None}
-    model = drawn(BartForConditionalGeneration(BartConfig(vocab_size=len(names), **{**BLOCKS, **usual, **options})))
+    model = drawn(
+        hugging_face("BartForConditionalGeneration")(
+            hugging_face("BartConfig")(vocab_size=len(names), **{**BLOCKS, **usual, **options})
+        )
+    )
     model.save_pretrained(folder)
     return model

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import gc
 import importlib
 import json
 import math
@@ -162,9 +163,20 @@ def child(order: dict[str, Any]) -> None:
     os._exit(code or 0)
 
 
+def warm_up() -> None:
+    """All that a training would import and put together once, so that a fork has it."""
+    for module in ("torch._dynamo", "antiphon.api", "antiphon.training.display"):
+        importlib.import_module(module)
+    from antiphon.cli.main import commands
+    from antiphon.config.problems import schema
+
+    commands()
+    schema()
+    gc.freeze()
+
+
 def serve() -> None:
-    for module in ("torch._dynamo", "antiphon.api", "antiphon.cli.main", "antiphon.training.display"):
-        importlib.import_module(module)  # all that a training would import, so that a fork has it
+    warm_up()
     print("ready", flush=True)
     for line in sys.stdin:
         process = os.fork()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import sentencepiece
 import torch
-from foreign_models import bart, marian, marian_apart, marian_tokenizer, sentences, spm, transformers
+from foreign_models import bart, hugging_face, marian, marian_apart, marian_tokenizer, sentences, spm
 from torch import Tensor
 
 from antiphon import api
@@ -87,7 +87,7 @@ def logits(generator: Generator, texts: list[str], inputs: Tensor) -> Tensor:
 def test_an_export_says_the_same(tmp_path: Path, tokens: str, tie: str, shared: bool) -> None:
     ours = run(tmp_path / "run", tokens, tied(tie), shared=shared)
     export_model(tmp_path / "run", "huggingface", tmp_path / "out")
-    theirs = transformers.MarianMTModel.from_pretrained(tmp_path / "out").eval()
+    theirs = hugging_face("MarianMTModel").from_pretrained(tmp_path / "out").eval()
     batch = padded(ours.source_tokenizer, TEXTS)
     size = ours.target_tokenizer.size
     inputs = torch.randint(EOS + 2, size, (200, 6), generator=torch.Generator().manual_seed(1))
@@ -104,7 +104,7 @@ def test_a_beam_finds_the_same(tmp_path: Path) -> None:
     """Of answers that end: what max_length cuts competes there with what has ended, here it does not."""
     ours = run(tmp_path / "run", "bpe", tied("output"), shared=False, end=4.0)
     export_model(tmp_path / "run", "huggingface", tmp_path / "out")
-    theirs = transformers.MarianMTModel.from_pretrained(tmp_path / "out").eval()
+    theirs = hugging_face("MarianMTModel").from_pretrained(tmp_path / "out").eval()
     batch = padded(ours.source_tokenizer, TEXTS)
     found = theirs.generate(
         **batch, num_beams=4, early_stopping=True, max_length=21, return_dict_in_generate=True, output_scores=True
@@ -135,7 +135,7 @@ def test_an_export_is_used_as_a_run_is(tmp_path: Path) -> None:
 def test_transformers_reads_our_tokenizer(tmp_path: Path, tokens: str) -> None:
     ours = run(tmp_path / "run", tokens, tied("all"), shared=True).source_tokenizer
     export_model(tmp_path / "run", "huggingface", tmp_path / "out")
-    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+    theirs = hugging_face("AutoTokenizer").from_pretrained(tmp_path / "out")
     for text in [*TEXTS, *(text for text in ODD if "<" not in text)]:
         ids = [*ours.encode(text), EOS]
         assert theirs(text).input_ids == ids
@@ -293,7 +293,7 @@ def test_marian_with_two_vocabularies_in_several_files(tmp_path: Path) -> None:
 def test_bart_is_imported_with_its_tokenizer(tmp_path: Path, fast: bool, options: dict[str, Any]) -> None:
     theirs = bart(tmp_path / "bart", fast=fast, **options)
     api.import_model(tmp_path / "bart", tmp_path / "model")
-    ours, cut = api.load(tmp_path / "model"), transformers.BartTokenizer.from_pretrained(tmp_path / "bart")
+    ours, cut = api.load(tmp_path / "model"), hugging_face("BartTokenizer").from_pretrained(tmp_path / "bart")
     texts = [*TEXTS, *(text for text in ODD if text and "<" not in text)]
     batch = cut(texts, return_tensors="pt", padding=True)
     places = renamed(ours.source_tokenizer, cut.get_vocab())

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import os
 import signal
 import sys
@@ -36,7 +37,7 @@ from antiphon.cli.shortlist import shortlist
 from antiphon.cli.train import train
 from antiphon.errors import Interrupted, UserError
 
-__all__ = ["app", "main", "run"]
+__all__ = ["app", "commands", "main", "run"]
 
 DISK = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
 
@@ -103,13 +104,19 @@ for command in (
     app.command(command.__name__.rstrip("_"))(command)
 
 
+@functools.cache
+def commands() -> Any:  # noqa: ANN401 (the type moved between versions of typer)
+    """The command line, put together once however many are run in a process."""
+    return typer.main.get_command(app)
+
+
 def run(arguments: list[str] | None = None) -> int:
     """Run a command line and return its exit code."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             cast(Any, stream).reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
-        code = typer.main.get_command(app).main(arguments, prog_name="antiphon", standalone_mode=False)
+        code = commands().main(arguments, prog_name="antiphon", standalone_mode=False)
         sys.stdout.flush()
     except KeyboardInterrupt:
         return 130

@@ -108,10 +108,8 @@ def _draw_grid(axes: Axes, cells: NDArray[np.float64], size: _Size) -> None:
         spine.set_color(QUIET)
         spine.set_linewidth(0.6)
     if min(size.across / S, size.down / T) > 0.15:
-        axes.set_xticks(np.arange(S - 1) + 0.5, minor=True)
-        axes.set_yticks(np.arange(T - 1) + 0.5, minor=True)
-        axes.grid(which="minor", color=LINE, linewidth=0.5)
-        axes.tick_params(which="minor", length=0)
+        axes.vlines(np.arange(S - 1) + 0.5, -0.5, T - 0.5, color=LINE, linewidth=0.5)
+        axes.hlines(np.arange(T - 1) + 0.5, -0.5, S - 0.5, color=LINE, linewidth=0.5)
 
 
 def _write_title(axes: Axes, font: Font, title: str) -> None:

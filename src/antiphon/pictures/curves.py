@@ -17,14 +17,14 @@ __all__ = ["draw_results"]
 
 _TRAIN = "#8aa0b4"
 _BEST = "#d9622b"
+_PLACES = {"left": 0.06, "right": 0.99, "bottom": 0.08, "top": 0.95, "wspace": 0.17, "hspace": 0.38}
 
 
 def draw_results(rows: list[dict[str, float]], metric: str, path: Path) -> None:
     """Four panels from the rows of metrics.csv; the best evaluation is marked. A missing value is a gap."""
     font = choose_font([metric])
-    figure = Figure(figsize=(9.6, 5.6), facecolor="white", layout="constrained")
-    figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)  # type: ignore[union-attr, call-arg]
-    losses, metrics, rates, speeds = figure.subplots(2, 2).flat
+    figure = Figure(figsize=(9.6, 5.6), facecolor="white")
+    losses, metrics, rates, speeds = figure.subplots(2, 2, gridspec_kw=_PLACES).flat
     chosen = _metric_column(rows, metric)
     _draw(losses, rows, "train_loss", _TRAIN, "train")
     _draw(losses, rows, "dev_loss", ACCENT, "dev")
