@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -29,8 +30,27 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def no_waiting_for_the_disk() -> Iterator[None]:
+    """A sync guards against a machine that stops, which no test here can see; commands that tests start do sync."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def cache_of_the_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Nothing is read from or written to the cache of whoever runs the tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ANTIPHON_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="module")
+def no_pictures() -> Iterator[None]:
+    """For runs of which something else is asked: their pictures take most of the time."""
+    from antiphon.training import finish
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("draw_results", "draw_attention"):
+            patch.setattr(finish, name, lambda *_, **__: None)
         yield

@@ -68,6 +68,7 @@ def test_the_other_commands_take_it(antiphon, imported: Path, tmp_path: Path) ->
     assert "sacremoses" in (imported / "card.md").read_text()
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_it_can_be_trained_on(antiphon, imported: Path, tmp_path: Path) -> None:  # noqa: ANN001
     """With next to no learning rate the answers stay; each side keeps its own sentencepiece model."""
     rows = zip(sentences("source", 3, 30), sentences("target", 3, 30), strict=True)

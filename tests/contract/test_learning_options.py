@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,20 +16,11 @@ from antiphon.folder import load_model
 from antiphon.sources.corpus import prepare
 from antiphon.sources.feed import PairBatches
 from antiphon.sources.vocabulary import EOS, UNK
-from antiphon.training import finish
 from antiphon.training.feeding import batches_of
 
+pytestmark = pytest.mark.usefixtures("no_pictures")
 ENCODER, DECODER = BASE["model"]["encoder"], BASE["model"]["decoder"]
 BLOCKS = {"kind": "transformer", "size": 8, "layers": 1, "heads": 2, "feedforward": 8, "norm": "batch", "dropout": 0.0}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _no_pictures() -> Iterator[None]:
-    """They take most of the time and are tested elsewhere."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("draw_results", "draw_attention"):
-            patch.setattr(finish, name, lambda *_, **__: None)
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,9 +22,10 @@ from antiphon.evaluation import bootstrap
 from antiphon.sources import feed
 from antiphon.sources.corpus import prepare
 from antiphon.sources.pairs import Example
-from antiphon.training import evaluator, finish, teaching
+from antiphon.training import evaluator, teaching
 from antiphon.training.loss import Loss
 
+pytestmark = pytest.mark.usefixtures("no_pictures")
 Train = Callable[..., Ran]
 NEVER_BETTER = {"metric": "exact_match", "evaluate_every": 1}  # after 6 updates nothing is right yet
 
@@ -34,15 +35,6 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("pairs") / "pairs.tsv"
     write_pairs(path)
     return path
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _no_pictures() -> Iterator[None]:
-    """They take most of the time and are tested elsewhere."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("draw_results", "draw_attention"):
-            patch.setattr(finish, name, lambda *_, **__: None)
-        yield
 
 
 @pytest.fixture(scope="module")

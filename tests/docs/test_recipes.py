@@ -19,6 +19,7 @@ from antiphon.sources import moving
 from antiphon.sources.pairs import Dropped, read_pairs
 from antiphon.sources.tokens import train_tokenizer
 
+pytestmark = pytest.mark.usefixtures("no_pictures")
 NAMES = recipe_names()
 WITH_DATA = [name for name in NAMES if str(read_config(name).data.train).startswith("@")]
 OF_TEXT = [name for name in WITH_DATA if isinstance(read_config(name).data.source, TextConfig)]

@@ -2,7 +2,8 @@
 
 Started as a script it is a server: torch is imported once, every order is forked from there. A line of JSON comes in,
 the process id goes out, and when the process has ended its exit code. A fault is {"where", "number", "action"}:
-at that number of disk operations, evaluations, batches, ... send a signal or fill the disk.
+at that number of disk operations, evaluations, batches, ... send a signal or fill the disk. Nothing here waits for
+the disk: what a process wrote outlives it without a sync, and only a machine that stops would show the difference.
 """
 
 from __future__ import annotations
@@ -55,9 +56,7 @@ def watch_disk(fault: Fault, folder: str) -> None:
     def fsync(handle: int) -> None:
         if os.readlink(f"/proc/self/fd/{handle}").startswith(os.path.realpath(folder)):  # not that of the cache
             fault.passed(takes_room=True)
-        really(handle)
 
-    really = os.fsync
     os.fsync = fsync
     sys.addaudithook(hook)
 
@@ -69,12 +68,10 @@ def watch_room(room: int, folder: str) -> None:
         paths = [os.path.join(parent, name) for parent, _, names in os.walk(folder) for name in names]
         return sum(os.stat(path).st_size for path in paths)
 
-    def fsync(handle: int) -> None:
+    def fsync(handle: int) -> None:  # noqa: ARG001 (its signature)
         if held() > room:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        really(handle)
 
-    really = os.fsync
     os.fsync = fsync
 
 
@@ -172,6 +169,7 @@ def warm_up() -> None:
 
     commands()
     schema()
+    os.fsync = lambda _: None  # type: ignore[assignment]
     gc.freeze()
 
 

@@ -36,11 +36,23 @@ def several(table: Path) -> dict[str, Any]:
     return {**written, "data": {**written["data"], "source": [masked, text]}}
 
 
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> Config:
+    return Config.model_validate(several(write_table(tmp_path_factory.mktemp("data"))))
+
+
+@pytest.fixture(scope="module")
+def whole(config: Config, no_pictures: None, tmp_path_factory: pytest.TempPathFactory) -> Path:  # noqa: ARG001
+    """A run that nothing broke."""
+    run = tmp_path_factory.mktemp("whole") / "run"
+    train_run(config, run, display=SilentDisplay())
+    return run
+
+
+@pytest.mark.usefixtures("no_pictures")
 @pytest.mark.parametrize("broken", [4, 11])
-def test_a_broken_run_ends_in_the_same_bytes(broken: int, tmp_path: Path) -> None:
-    config = Config.model_validate(several(write_table(tmp_path / "data")))
-    whole, again = tmp_path / "whole", tmp_path / "again"
-    train_run(config, whole, display=SilentDisplay())
+def test_a_broken_run_ends_in_the_same_bytes(broken: int, config: Config, whole: Path, tmp_path: Path) -> None:
+    again = tmp_path / "again"
     with pytest.raises(Stopped):
         train_run(config, again, display=Fuse(broken))
     train_run(config, again, display=SilentDisplay())

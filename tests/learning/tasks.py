@@ -33,7 +33,7 @@ Question = tuple[str, Word]
 TASKS: dict[str, Callable[[Word], Items[int]]] = {"copy": tuple, "reverse": lambda word: word[::-1], "sort": sorted}
 SIGNS = {task: len(SPECIALS) + number for number, task in enumerate(TASKS)}
 LETTERS = range(len(SPECIALS) + len(TASKS), len(SPECIALS) + len(TASKS) + 6)
-B, WARMUP, COOLING, LOOK_EVERY, PATIENCE = 192, 20, 50, 25, 3000
+B, WARMUP, COOLING, LOOK_EVERY, PATIENCE = 192, 20, 30, 25, 3000
 ASKED = 100  # words of each length
 NEARLY, ENOUGH = 93.0, 98.0  # per cent
 
