@@ -92,8 +92,9 @@ class Pupil:
 
     def questions(self) -> list[Question]:
         """A batch to learn from: as many short words as long ones, less those kept away."""
-        words = [self.draw.choice(self.draw.choice(self.words)) for _ in range(B)]
-        return [(self.draw.choice(self.tasks), word) for word in words if word not in self.kept_away]
+        words = [self.draw.choice(words) for words in self.draw.choices(self.words, k=B)]
+        drawn = zip(self.draw.choices(self.tasks, k=B), words, strict=True)
+        return [(task, word) for task, word in drawn if word not in self.kept_away]
 
     def update(self, share: float) -> None:
         """One batch, at this share of the rate."""
