@@ -12,6 +12,8 @@ from antiphon.config.schema import Config
 from antiphon.training.display import SilentDisplay
 from antiphon.training.train import train_run
 
+pytestmark = pytest.mark.usefixtures("no_pictures")
+
 
 class Stopped(Exception):  # noqa: N818 (as if by a kill)
     """Nothing is saved."""
@@ -42,14 +44,13 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Config:
 
 
 @pytest.fixture(scope="module")
-def whole(config: Config, no_pictures: None, tmp_path_factory: pytest.TempPathFactory) -> Path:  # noqa: ARG001
+def whole(config: Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that nothing broke."""
     run = tmp_path_factory.mktemp("whole") / "run"
     train_run(config, run, display=SilentDisplay())
     return run
 
 
-@pytest.mark.usefixtures("no_pictures")
 @pytest.mark.parametrize("broken", [4, 11])
 def test_a_broken_run_ends_in_the_same_bytes(broken: int, config: Config, whole: Path, tmp_path: Path) -> None:
     again = tmp_path / "again"
