@@ -8,11 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import torch
 from fault_runs import Baseline, Forge, checkpoints
 from torch import nn
 
 from antiphon.training.checkpoints import Checkpoints, average
+from antiphon.training.optimisers import SGD
 from antiphon.training.progress import Progress
 
 FILES = ["model.safetensors", "optimizer.safetensors", "progress.json", "manifest.json"]
@@ -121,8 +121,7 @@ def saved(checkpoints: Checkpoints, update: int, value: float, in_a_row: int = 0
     model = nn.Linear(2, 2)
     nn.init.constant_(model.weight, value)
     nn.init.constant_(model.bias, value)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    checkpoints.save(model, optimizer, Progress(update=update, skipped_in_a_row=in_a_row))
+    checkpoints.save(model, SGD(model), Progress(update=update, skipped_in_a_row=in_a_row))
 
 
 def test_the_last_finite_one_is_never_pruned(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from antiphon.model import SequenceModel
 from antiphon.sequence import Sequence, State
 from antiphon.sources.batches import Batch, source_batch
 from antiphon.sources.vocabulary import EOS, PAD, SOS, SPECIALS
-from antiphon.training.optimisers import build_optimizer
+from antiphon.training.optimisers import build_optimiser
 from antiphon.training.teaching import teach
 
 Word = tuple[int, ...]
@@ -84,7 +84,7 @@ class Pupil:
         self.draw, self.tasks, self.rate = random.Random(seed), tasks, rate
         self.model = build_model(config, source_tokens=LETTERS.stop, target_tokens=LETTERS.stop).train()
         self.training = TrainingConfig(optimizer="adamw", learning_rate=rate)
-        self.optimizer = build_optimizer(self.training, self.model)
+        self.optimiser = build_optimiser(self.training, self.model)
         self.words = [list(product(LETTERS, repeat=length)) for length in range(1, longest + 1)]
         asked = [word for words in self.words for word in self.draw.sample(words, min(len(words), ASKED))]
         self.asked = [(task, word) for task in tasks for word in asked]
@@ -99,12 +99,10 @@ class Pupil:
     def update(self, share: float) -> None:
         """One batch, at this share of the rate."""
         loss = teach(self.model, batch_of(self.questions()), self.training).loss
-        self.optimizer.zero_grad()
+        self.model.zero_grad()
         loss.backward(scale=1.0 / loss.count)
         clip_grad_norm_(self.model.parameters(), 1.0)
-        for group in self.optimizer.param_groups:
-            group["lr"] = share * self.rate
-        self.optimizer.step()
+        self.optimiser.step(share * self.rate)
 
     def learn(self) -> float:
         """What it gets right of what it is asked: as soon as that is enough, at the latest after `PATIENCE` updates.

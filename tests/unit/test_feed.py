@@ -24,6 +24,7 @@ from antiphon.sources.vocabulary import EOS, PAD
 from antiphon.training.checkpoints import Checkpoints
 from antiphon.training.display import SilentDisplay
 from antiphon.training.loop import Loop
+from antiphon.training.optimisers import SGD
 from antiphon.training.progress import Moment, Progress
 from antiphon.training.run_folder import RunFolder
 from antiphon.training.teaching import Taught, teach
@@ -120,7 +121,7 @@ def test_no_gradient_flows_over_a_seam(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setattr("antiphon.training.loop.teach", watched)
     Loop(
         config=TrainingConfig(epochs=1, warmup=0), model=model, frozen=[], batches=batches, progress=Progress(),
-        optimizer=torch.optim.SGD(model.parameters()), checkpoints=Checkpoints(tmp_path), folder=RunFolder(tmp_path),
+        optimiser=SGD(model), checkpoints=Checkpoints(tmp_path), folder=RunFolder(tmp_path),
         display=SilentDisplay(), evaluate=evaluate, check=lambda: None,
     ).run()  # fmt: skip
     assert len(handed) == len(batches.plan(0)) == 2

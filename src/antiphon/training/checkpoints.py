@@ -11,11 +11,10 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
-from torch.optim import Optimizer
 
 from antiphon.files import discard, publish, sha256, sweep, to_json
 from antiphon.sequence import Carried
-from antiphon.training.optimisers import optimizer_tensors, restore_optimizer
+from antiphon.training.optimisers import Optimiser
 from antiphon.training.progress import Progress
 
 __all__ = ["Checkpoint", "Checkpoints", "average", "made_with"]
@@ -83,13 +82,13 @@ class Checkpoint:
         tensors = load_file(self.folder / OPTIMIZER)
         return {name.removeprefix(CARRIED): part.clone() for name, part in tensors.items() if name.startswith(CARRIED)}
 
-    def restore(self, model: nn.Module, optimizer: Optimizer) -> Progress:
+    def restore(self, model: nn.Module, optimiser: Optimiser) -> Progress:
         """Weights, optimiser, random numbers and position, as they were."""
         model.load_state_dict(self.weights())
         tensors = load_file(self.folder / OPTIMIZER)
         torch.set_rng_state(tensors.pop("rng").clone())
         kept = {name: tensor for name, tensor in tensors.items() if not name.startswith(CARRIED)}
-        restore_optimizer(optimizer, model, kept)
+        optimiser.restore(kept)
         return self.progress()
 
 
@@ -105,14 +104,14 @@ class Checkpoints:
         return [Checkpoint(path) for path in sorted(self.folder.iterdir()) if path.name.isdigit()]
 
     def save(
-        self, model: nn.Module, optimizer: Optimizer, progress: Progress, carried: Carried | None = None
+        self, model: nn.Module, optimiser: Optimiser, progress: Progress, carried: Carried | None = None
     ) -> Checkpoint:
         path = self.folder / f"{progress.update:08d}"
         weights = {name: tensor.detach().clone().contiguous() for name, tensor in model.state_dict().items()}
         numbers = all(bool(torch.isfinite(tensor).all()) for tensor in weights.values())
         going_on = carried.tensors() if carried else {}
         between = {f"{CARRIED}{name}": part.clone().contiguous() for name, part in going_on.items()}
-        state = {**optimizer_tensors(optimizer, model), **between, "rng": torch.get_rng_state()}
+        state = {**optimiser.tensors(), **between, "rng": torch.get_rng_state()}
         with publish(path, replace=True) as folder:
             # Not safetensors' own save_file: its error for a full disk is not an OSError.
             (folder / WEIGHTS).write_bytes(save(weights))

@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from torch import nn
 from torch.nn.utils import clip_grad_norm_
-from torch.optim import Optimizer
 
 from antiphon.config.schema import TrainingConfig
 from antiphon.errors import DivergedError
@@ -21,6 +20,7 @@ from antiphon.sequence import Carried
 from antiphon.sources.feed import Batches
 from antiphon.training.checkpoints import Checkpoints
 from antiphon.training.display import Display
+from antiphon.training.optimisers import Optimiser
 from antiphon.training.progress import Moment, Progress, best_row, evaluations_since_better
 from antiphon.training.run_folder import RunFolder
 from antiphon.training.sampling import sampling_share
@@ -67,7 +67,7 @@ class Loop:
         config: TrainingConfig,
         model: SequenceModel,
         frozen: list[nn.Module],
-        optimizer: Optimizer,
+        optimiser: Optimiser,
         batches: Batches,
         carried: Carried | None = None,
         progress: Progress,
@@ -80,7 +80,7 @@ class Loop:
         self.config = config
         self.model = model
         self.frozen = frozen
-        self.optimizer = optimizer
+        self.optimiser = optimiser
         self.batches = batches
         self.carried = carried
         self.progress = progress
@@ -159,9 +159,7 @@ class Loop:
         epoch = self.progress.epoch
         loss, finite = self._backward(rows, count)
         if finite:
-            for group in self.optimizer.param_groups:
-                group["lr"] = rate
-            self.optimizer.step()
+            self.optimiser.step(rate)
         self._advance(len(rows))
         seconds = time.perf_counter() - began
         self.progress.seconds += seconds
@@ -173,7 +171,7 @@ class Loop:
         for part in self.frozen:
             part.eval()  # no dropout, no new statistics: it stays as it is
         share = sampling_share(self.config, number=self.progress.update + 1, updates=self.updates)
-        self.optimizer.zero_grad(set_to_none=True)
+        self.model.zero_grad()
         total = 0.0
         for batch_rows in rows:
             batch = self.batches.collate(batch_rows, self.progress.epoch)
@@ -238,7 +236,7 @@ class Loop:
             )
 
     def _save(self) -> None:
-        self.checkpoints.save(self.model, self.optimizer, self.progress, self.carried)
+        self.checkpoints.save(self.model, self.optimiser, self.progress, self.carried)
         self._prune()
 
     def _prune(self) -> None:

@@ -22,7 +22,7 @@ from antiphon.training.evaluator import Evaluator
 from antiphon.training.feeding import batches_of, carried_state, introduction
 from antiphon.training.finish import draw_pictures, finish, is_finished, load_into, write_pages
 from antiphon.training.loop import Loop
-from antiphon.training.optimisers import build_optimizer
+from antiphon.training.optimisers import build_optimiser
 from antiphon.training.parts import fill_parts, freeze_parts, refuse_own_parts, try_parts
 from antiphon.training.progress import Progress, best_row
 from antiphon.training.refusals import refuse_foreign, refuse_other_config, refuse_other_data, says_the_same
@@ -108,8 +108,8 @@ def _set_up(config: Config, folder: RunFolder, prepared: Prepared, display: Disp
     if not newest:
         fill_parts(model, config, source, target, display.say)
     frozen = freeze_parts(model, config.model)
-    optimizer = build_optimizer(config.training, model)
-    progress = newest.restore(model, optimizer) if newest else Progress()
+    optimiser = build_optimiser(config.training, model)
+    progress = newest.restore(model, optimiser) if newest else Progress()
     if newest:
         display.say(f"going on from update {progress.update} of {folder.path}")
         _say_inexact(newest, display)
@@ -120,7 +120,7 @@ def _set_up(config: Config, folder: RunFolder, prepared: Prepared, display: Disp
         config=config.training,
         model=model,
         frozen=frozen,
-        optimizer=optimizer,
+        optimiser=optimiser,
         batches=batches_of(config, prepared),
         carried=carried_state(newest.carried() if newest else {}),
         progress=progress,
