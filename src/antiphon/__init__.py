@@ -27,6 +27,7 @@ __all__ = [
     "explain",
     "export_model",
     "import_model",
+    "joint",
     "load",
     "map_sentences",
     "positions",

@@ -31,6 +31,7 @@ from antiphon.pictures.sources import draw_sources
 from antiphon.pictures.tree import draw_tree
 from antiphon.pictures.views import Kind, answer_and_look, draw_view, view_of
 from antiphon.sources.columns import is_table
+from antiphon.sources.joint import JointNgrams
 from antiphon.sources.looking import usable_pairs
 from antiphon.sources.pairs import Dropped, Example, file_paths, group, read_pairs
 from antiphon.sources.paths import Paths
@@ -38,6 +39,7 @@ from antiphon.sources.readers import one_text
 from antiphon.sources.shortlist import Shortlist
 from antiphon.training.check import CheckReport, check_run, nothing_usable
 from antiphon.training.display import Display, SilentDisplay
+from antiphon.training.joint import make_joint
 from antiphon.training.shortlist import make_shortlist
 from antiphon.training.train import train_run
 
@@ -48,6 +50,7 @@ __all__ = [
     "explain",
     "export_model",
     "import_model",
+    "joint",
     "load",
     "map_sentences",
     "positions",
@@ -115,6 +118,11 @@ def shortlist(
     return make_shortlist(run, per_token=per_token, always=always, say=say)
 
 
+def joint(run: str | Path, *, say: Callable[[str], None] = lambda _: None) -> JointNgrams:
+    """Counts joint n-grams in the run's training pairs and saves them in its folder."""
+    return make_joint(run, say=say)
+
+
 def train(
     config: Config | str | Path,
     out: str | Path | None = None,
@@ -156,6 +164,7 @@ def evaluate(
     beam: int | None = None,
     length_penalty: float | None = None,
     no_repeat: int | None = None,
+    joint: float | None = None,
     batch_size: int | None = None,
     metrics: list[str] | None = None,
     shortlist: bool = False,
@@ -169,6 +178,7 @@ def evaluate(
         beam=beam,
         length_penalty=length_penalty,
         no_repeat=no_repeat,
+        joint=joint,
         batch_size=batch_size,
         shortlist=shortlist,
         dropped=dropped.facts(),

@@ -24,6 +24,7 @@ from antiphon.files import sha256, to_json, write_bytes, write_text
 from antiphon.model import SequenceModel
 from antiphon.sources.copying import by_symbol
 from antiphon.sources.given import SOURCE_TOKENIZER, TARGET_TOKENIZER
+from antiphon.sources.joint import JointNgrams, load_joint
 from antiphon.sources.readers import load_source
 from antiphon.sources.shortlist import Shortlist, load_shortlist
 from antiphon.sources.source import Source
@@ -60,6 +61,7 @@ class LoadedModel:
     source: Source
     target_tokenizer: Tokenizer
     shortlist: Shortlist | None = None
+    joint: JointNgrams | None = None
 
     @property
     def source_tokenizer(self) -> Tokenizer:
@@ -118,8 +120,8 @@ def load_model(folder: str | Path) -> LoadedModel:
     target = load_tokenizer(path / TARGET_TOKENIZER)
     model = fresh_model(config, source, target)
     _fill(model, path)
-    shortlist = load_shortlist(path, source_tokens=sum(source.sizes), target_tokens=target.size)
-    return LoadedModel(config, model.eval(), source, target, shortlist)
+    sizes = {"source_tokens": sum(source.sizes), "target_tokens": target.size}
+    return LoadedModel(config, model.eval(), source, target, load_shortlist(path, **sizes), load_joint(path, **sizes))
 
 
 def fresh_model(config: Config, source: Source, target: Tokenizer) -> SequenceModel:

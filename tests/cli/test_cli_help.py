@@ -21,6 +21,7 @@ COMMANDS = [
     "evaluate",
     "explain",
     "map",
+    "joint",
     "shortlist",
     "export",
     "import",

@@ -31,7 +31,9 @@ from antiphon.sequence import Sequence
 from antiphon.sources.corpus import Prepared, prepare
 from antiphon.sources.tokens import CharacterTokenizer
 from antiphon.sources.vocabulary import EOS
+from antiphon.training.aligning import align
 from antiphon.training.feeding import batches_of
+from antiphon.training.joint import count_ngrams
 
 Prepare = Callable[..., Prepared]
 ONE_ROW = TrainingConfig(batch_tokens=1)
@@ -259,7 +261,22 @@ def replace_unknown() -> None:
         assert "<unk>" not in replaced.generate(text, replace_unknown=False).tokens
 
 
+def joint() -> None:
+    """The larger, the more of the answers are those that the n-grams like best; by themselves they are not asked."""
+    ids = [CharacterTokenizer("abcd").encode(word) for word in ("ab", "ba", "cd", "dc", "ac", "bd")]
+    ngrams = count_ngrams(align([(word, word) for word in ids] * 4))
+    plain = [answer.text for answer in answering(beam=5).generate(WORDS)]
+
+    def others(weight: float) -> int:
+        made = answering(beam=5, joint=weight)
+        loaded = LoadedModel(made.config, made.model, made.source_tokenizer, made.target_tokenizer, joint=ngrams)
+        return sum(answer.text != text for answer, text in zip(Generator(loaded).generate(WORDS), plain, strict=True))
+
+    assert others(0.0) == 0 < others(0.2) < others(3.0)
+
+
 DECODING_EFFECTS: dict[str, Callable[[], None]] = {
+    "joint": joint,
     "replace_unknown": replace_unknown,
     "beam": beam,
     "length_penalty": length_penalty,

@@ -33,6 +33,8 @@ from antiphon.sources.batches import source_batch
 from antiphon.sources.shortlist import Shortlist
 from antiphon.sources.tokens import WordTokenizer
 from antiphon.sources.vocabulary import EOS, PAD, SOS, UNK
+from antiphon.training.aligning import align
+from antiphon.training.joint import count_ngrams
 
 WORDS = WordTokenizer([f"w{number}" for number in range(12)])
 DRAWN = random.Random(8)
@@ -376,6 +378,28 @@ def test_a_shortlist_goes_along(tmp_path: Path, both: Callable[..., Both]) -> No
         answer = export.generate(text, beam=1, shortlist=True, batch_size=1, weights=False)
         assert set(answer.text.split()) <= set(text.split())
         assert answer.text == run.generate(text, beam=1, shortlist=True, weights=False).text
+
+
+def test_joint_ngrams_go_along(tmp_path: Path, both: Callable[..., Both]) -> None:
+    """CTranslate2 finds the answers, and the n-grams order them as they do those of the run."""
+    generator, folder = both("pre").run, tmp_path / "joint"
+    save_model(folder, generator.config, generator.model.state_dict(), WORDS, WORDS)
+    ids = [WORDS.encode(text) for text in TEXTS]
+    count_ngrams(align([(source, source[::-1]) for source in ids])).save(folder)
+    export = Generator(load_any(export_model(folder, "ctranslate2", tmp_path / "export")))
+    changed = 0
+    for text in TEXTS[:20]:
+        plain, found = (export.generate(text, beam=4, n_best=4, joint=weight, weights=False) for weight in (0.0, 0.5))
+        own = {one.text: one.score * len(one.tokens) for one in plain.alternatives}
+        joint = (
+            {one: export.joint.log_prob(WORDS.encode(text), WORDS.encode(one)) for one in own} if export.joint else {}
+        )
+        if None in joint.values():  # an answer more than twice as long as its source
+            continue
+        order = sorted(own, key=lambda one: -(own[one] + 0.5 * (joint[one] or 0.0)))
+        assert [one.text for one in found.alternatives] == order
+        changed += order != list(own)
+    assert changed
 
 
 def test_threads_go_to_one_sentence_or_to_several_batches(both: Callable[..., Both]) -> None:

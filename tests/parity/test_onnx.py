@@ -31,6 +31,8 @@ from antiphon.sequence import Sequence
 from antiphon.sources.batches import source_batch
 from antiphon.sources.tokens import CharacterTokenizer, Tokenizer, WordTokenizer
 from antiphon.sources.vocabulary import PAD
+from antiphon.training.aligning import align
+from antiphon.training.joint import count_ngrams
 
 SOURCE, TARGET = CharacterTokenizer("abcdefgh"), WordTokenizer(list("KLMNO"))
 LONGEST = 9
@@ -333,3 +335,18 @@ def test_a_graph_that_onnxruntime_cannot_read_is_named(lstm: Pair, tmp_path: Pat
         ModelFolderError, match=r"step\.onnx: onnxruntime cannot read it \(.*\); update onnxruntime, or"
     ):
         load_any(folder)
+
+
+def test_joint_ngrams_go_along(lstm: Pair, tmp_path: Path) -> None:
+    sound = dict(zip("abcdefgh", "KLMNOKLM", strict=True))
+    ids = [(SOURCE.encode(text), TARGET.encode(" ".join(sound[letter] for letter in text))) for text in TEXTS]
+    save_model(tmp_path / "run", lstm.run.config, lstm.run.model.state_dict(), SOURCE, TARGET)
+    count_ngrams(align(ids)).save(tmp_path / "run")
+    run = Generator(load_model(tmp_path / "run"))
+    export = Generator(load_any(export_model(tmp_path / "run", "onnx", tmp_path / "export")))
+
+    def all_of(generator: Generator, joint: float) -> list[list[str]]:
+        answers = generator.generate(TEXTS[:20], beam=4, n_best=4, joint=joint, weights=False)
+        return [[one.text for one in answer.alternatives] for answer in answers]
+
+    assert all_of(export, 2.0) == all_of(run, 2.0) != all_of(run, 0.0)

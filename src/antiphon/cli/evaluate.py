@@ -10,7 +10,7 @@ import typer
 
 from antiphon.cli.files import METRICS, known_metrics, pair_files, say_dropped
 from antiphon.cli.output import put_json, put_line, say
-from antiphon.cli.searching import Beam, Combine, Int8, LengthPenalty, NoRepeat, With
+from antiphon.cli.searching import Beam, Combine, Int8, Joint, LengthPenalty, NoRepeat, With
 from antiphon.cli.tables import put_columns
 from antiphon.cli.together import idle_combine, load_together
 
@@ -56,6 +56,7 @@ def evaluate(
     beam: Beam = None,
     length_penalty: LengthPenalty = None,
     no_repeat: NoRepeat = None,
+    joint: Joint = None,
     batch_size: Annotated[
         int | None, typer.Option(min=1, help="Sentences decoded together. Default: the model's decoding.batch_size.")
     ] = None,
@@ -103,6 +104,7 @@ def evaluate(
         beam=beam,
         length_penalty=length_penalty,
         no_repeat=no_repeat,
+        joint=joint,
         batch_size=batch_size,
         shortlist=shortlist,
         groups=group_names(generator, examples, files, by, by_lines),

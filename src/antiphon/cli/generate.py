@@ -21,6 +21,7 @@ from antiphon.cli.searching import (
     Forbid,
     Groups,
     Int8,
+    Joint,
     LengthPenalty,
     MaxLength,
     MaxRatio,
@@ -77,6 +78,7 @@ def generate(
     forbid: Forbid = None,
     require: Require = None,
     coverage: Coverage = None,
+    joint: Joint = None,
     replace_unknown: ReplaceUnknown = None,
     sample: Sample = False,
     temperature: Temperature = None,
@@ -122,8 +124,9 @@ def generate(
             generator, batch, file, beam=beam, n_best=max(n_best, samples or SAMPLES) if mbr else n_best,
             max_length=max_length, min_length=min_length, max_ratio=max_ratio, min_ratio=min_ratio,
             length_penalty=length_penalty, patience=patience, diversity=diversity, groups=groups,
-            no_repeat=no_repeat, forbid=forbid, require=require, coverage=coverage, replace_unknown=replace_unknown,
-            shortlist=shortlist, batch_size=size, prefix=prefix, sample=sample, temperature=temperature, top_k=top_k,
+            no_repeat=no_repeat, forbid=forbid, require=require, coverage=coverage, joint=joint,
+            replace_unknown=replace_unknown, shortlist=shortlist, batch_size=size, prefix=prefix, sample=sample,
+            temperature=temperature, top_k=top_k,
             top_p=top_p, seed=seed, mbr=utility, log_probs=as_json, first=seen.lines, weights=as_json,
         ):  # fmt: skip
             seen.add(answer.flags, listed=not as_json)

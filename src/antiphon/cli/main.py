@@ -29,6 +29,7 @@ from antiphon.cli.export import export
 from antiphon.cli.generate import generate
 from antiphon.cli.import_ import import_
 from antiphon.cli.init import init
+from antiphon.cli.joint import joint
 from antiphon.cli.map import map_
 from antiphon.cli.output import say
 from antiphon.cli.recipes import recipes
@@ -94,6 +95,7 @@ for command in (
     evaluate,
     explain,
     map_,
+    joint,
     shortlist,
     export,
     import_,

@@ -17,6 +17,7 @@ __all__ = [
     "Forbid",
     "Groups",
     "Int8",
+    "Joint",
     "LengthPenalty",
     "MaxLength",
     "MaxRatio",
@@ -99,6 +100,14 @@ Require = Annotated[
 Coverage = Annotated[
     float | None,
     typer.Option(help="How much it counts, among the answers of a beam, that all of the source was attended to."),
+]
+Joint = Annotated[
+    float | None,
+    typer.Option(
+        min=0.0,
+        help="How much the run's joint n-grams count among the answers of a beam; 0: nothing. "
+        "Default: the model's decoding.joint.",
+    ),
 ]
 ReplaceUnknown = Annotated[
     bool | None,

@@ -19,7 +19,21 @@ def check_config(config: Config) -> list[str]:
         *learning_problems(config),
         *text_problems(config),
         *data_problems(config.data),
+        *joint_problems(config),
     ]
+
+
+def joint_problems(config: Config) -> list[str]:
+    """Joint n-grams are of two texts, and choose among several answers."""
+    joint, problems = config.decoding.joint, []
+    if joint and config.data.text is None:
+        problems.append(f"decoding.joint: {joint:g} is for a source that is one text; set it to 0")
+    if joint and config.decoding.beam == 1:
+        problems.append(
+            f"decoding.joint: {joint:g} chooses among the answers of a beam, but decoding.beam is 1; "
+            "raise it, or set joint to 0"
+        )
+    return problems
 
 
 def training_problems(training: TrainingConfig) -> list[str]:

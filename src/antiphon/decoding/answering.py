@@ -19,8 +19,9 @@ from antiphon.decoding.generation import Copies, Generation
 from antiphon.decoding.grouping import alike
 from antiphon.decoding.hypothesis import Hypothesis
 from antiphon.decoding.options import SearchOptions
-from antiphon.decoding.reranking import by_coverage, by_likeness
+from antiphon.decoding.reranking import by_coverage, by_joint, by_likeness
 from antiphon.decoding.wording import Question, Wording
+from antiphon.sources.joint import JointNgrams
 from antiphon.sources.vocabulary import UNK
 
 __all__ = ["Answering", "Seen"]
@@ -40,6 +41,7 @@ class Answering:
 
     engine: Engine
     wording: Wording
+    joint: JointNgrams | None = None
 
     def answers(
         self,
@@ -84,7 +86,9 @@ class Answering:
         return [self._flagged(*row, options) for row in zip(batch, answers, best, strict=True)]
 
     def _ordered(self, question: Question, found: list[Hypothesis], options: SearchOptions) -> list[Hypothesis]:
-        """By coverage or likeness, if that is wished."""
+        """By joint n-grams, coverage or likeness, if that is wished."""
+        if options.joint and len(found) > 1:
+            return self._by_joint(question, found, options)
         if options.coverage and len(found) > 1:
             weights = self.engine.weights([question.source] * len(found), [list(one.tokens) for one in found])
             known = [one for one in weights if one is not None]
@@ -93,6 +97,13 @@ class Answering:
             texts = [self.wording.said(question, one.tokens) for one in found]
             return [found[place] for place in by_likeness(texts, options.mbr)]
         return found
+
+    def _by_joint(self, question: Question, found: list[Hypothesis], options: SearchOptions) -> list[Hypothesis]:
+        """As they are, if one of them is too long for its source to be cut into units."""
+        assert self.joint is not None  # else the generator has a sentence for it
+        said = [[token for token in one.tokens if token != self.wording.end] for one in found]
+        known = [one for one in self.joint.log_probs_of(question.ids, said) if one is not None]
+        return by_joint(found, known, options.joint, options.length_penalty) if len(known) == len(found) else found
 
     def _unknown(self, question: Question, found: list[Hypothesis]) -> list[list[str]]:
         """For each <unk> of each answer the source token that was copied, or else attended to most.

@@ -20,6 +20,7 @@ from antiphon.decoding.scorer import Scorer
 from antiphon.decoding.wording import Question, Wording
 from antiphon.decoding.writer import Writer
 from antiphon.model import SequenceModel
+from antiphon.sources.joint import JointNgrams
 from antiphon.sources.shortlist import Shortlist
 from antiphon.sources.source import Read, Source
 from antiphon.sources.tokens import Tokenizer
@@ -88,6 +89,7 @@ class ForeignModel:
     engine: Engine
     source: Source
     target_tokenizer: Tokenizer
+    joint: JointNgrams | None = None
 
 
 class TorchEngine:

@@ -103,7 +103,8 @@ def ensemble_of(members: list[LoadedModel], combine: Combine, check: Check | Non
     ]
     if problems:
         raise UserError(problems)
-    return ForeignModel(first.config, EnsembleEngine(members, combine, check), first.source, first.target_tokenizer)
+    engine = EnsembleEngine(members, combine, check)
+    return ForeignModel(first.config, engine, first.source, first.target_tokenizer, first.joint)
 
 
 def _differences(first: LoadedModel, other: LoadedModel) -> list[str]:

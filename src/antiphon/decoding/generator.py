@@ -22,6 +22,7 @@ from antiphon.encoders.front import Front
 from antiphon.errors import UserError
 from antiphon.folder import LoadedModel, text_source
 from antiphon.model import SequenceModel
+from antiphon.sources.joint import JointNgrams
 from antiphon.sources.source import Source
 from antiphon.sources.tokens import Tokenizer
 
@@ -42,6 +43,7 @@ class Generator:
             if isinstance(loaded, ForeignModel)
             else TorchEngine(self.config, loaded.model, self.wording, check, loaded.shortlist)
         )
+        self.joint: JointNgrams | None = loaded.joint
         self.limits = Limits.of(self.config, self.wording.room)
 
     @property
@@ -147,6 +149,8 @@ class Generator:
             raise UserError(f"pruned: must be at least 0, not {pruned}")
         if options.sampling is not None or options.diversity is not None:
             raise UserError("tree: it is that of one beam; leave out sample and diversity")
+        if wishes.get("joint"):
+            raise UserError("tree: joint n-grams order answers when the search is over; leave joint out")
         if options.coverage:
             raise UserError("tree: coverage orders answers when the search is over; leave it out")
         _refuse(self.engine.problems(options))
@@ -190,6 +194,11 @@ class Generator:
         _refuse(self.limits.of_answers([question], max_length or usual, looks=False))
         return question
 
+    def _joint_problems(self, options: SearchOptions) -> list[str]:
+        if not options.joint or self.joint is not None:
+            return []
+        return ["joint: the model has no joint n-grams; `antiphon joint RUN` counts them in its training pairs"]
+
     def _prefixes(self, prefix: str | list[str], count: int) -> list[list[int]]:
         texts = [prefix] * count if isinstance(prefix, str) else prefix
         if len(texts) != count:
@@ -210,10 +219,10 @@ class Generator:
         questions = questions_of(self.wording, [texts[row][part] for row, part in places], first)
         spoken = [question for question in questions if not question.silent]
         limits = self.limits.of_answers(spoken, options.max_length, looks=seen.looks)
-        _refuse([*self.engine.problems(options), *limits])
+        _refuse([*self.engine.problems(options), *self._joint_problems(options), *limits])
         told = [prefixes[row] if part == 0 else [] for row, part in places]
         numbers: list[tuple[int, ...]] = [(first + row, part) for row, part in places]
-        found = iter(Answering(self.engine, self.wording).answers(questions, told, options, numbers, seen))
+        found = iter(Answering(self.engine, self.wording, self.joint).answers(questions, told, options, numbers, seen))
         answers = [[next(found) for _ in parts] for parts in texts]
         return [joined(parts, options.length_penalty) for parts in answers]
 

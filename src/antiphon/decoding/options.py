@@ -34,6 +34,7 @@ class SearchOptions:
     no_repeat: int | None = None  # no so many tokens twice
     forbid: tuple[tuple[int, ...], ...] = ()  # phrases that are never said
     require: tuple[tuple[int, ...], ...] = ()  # phrases that have to be said
+    joint: float = 0.0  # weight of the model's joint n-grams among the answers of a beam
     coverage: float = 0.0  # weight of the coverage penalty among the answers of a beam
     unknown: bool = False  # <unk> may be said, and becomes the source token that was attended to most
     shortlist: bool = False  # only tokens that the model's shortlist has for the source
@@ -67,7 +68,7 @@ class SearchOptions:
                  "diversity": strength}  # fmt: skip
         given = {name: value for name, value in above.items() if value is not None}
         found += [f"{name}: must be above 0, not {value:g}" for name, value in given.items() if value <= 0]
-        least = {"length_penalty": self.length_penalty, "coverage": self.coverage}
+        least = {"length_penalty": self.length_penalty, "coverage": self.coverage, "joint": self.joint}
         found += [f"{name}: must not be negative, not {value:g}" for name, value in least.items() if value < 0]
         endless = [(name, value) for name, value in {**given, **least}.items() if not math.isfinite(value)]
         found += [f"{name}: must be a finite number, not {value:g}" for name, value in endless]
@@ -110,9 +111,12 @@ class SearchOptions:
             found.append("mbr: it chooses among samples; add sample, and n_best for how many are drawn")
         elif self.mbr is not None and self.n_best == 1:
             found.append("mbr: of one sample there is nothing to choose; give n_best of 2 and more")
-        beams = {"patience": self.patience, "diversity": self.diversity, "coverage": self.coverage or None}
+        beams = {"patience": self.patience, "diversity": self.diversity, "coverage": self.coverage or None,
+                 "joint": self.joint or None}  # fmt: skip
         if self.sampling is not None or self.beam == 1:
             found += [f"{name}: only for a beam of 2 and more; leave it out" for name, value in beams.items() if value]
+        if self.joint and self.coverage:
+            found.append("joint: it orders the answers of a beam, and so does coverage; leave out one of them")
         if self.diversity is not None and (self.diversity.groups < 2 or self.beam % self.diversity.groups):
             found.append(
                 f"groups: {self.diversity.groups} groups cannot share a beam of {self.beam} evenly; give a divisor"

@@ -10,7 +10,7 @@ from sacrebleu.metrics.chrf import CHRF
 from antiphon.decoding.hypothesis import Hypothesis
 from antiphon.decoding.options import Utility
 
-__all__ = ["by_coverage", "by_likeness", "coverage_penalty"]
+__all__ = ["by_coverage", "by_joint", "by_likeness", "coverage_penalty"]
 
 WHOLE = 100.0  # what a text has in common with itself
 LEAST = 1e-9  # attention to a source token; its logarithm has to be a number
@@ -24,6 +24,13 @@ def coverage_penalty(weights: np.ndarray) -> float:
 def by_coverage(found: list[Hypothesis], weights: list[np.ndarray], strength: float) -> list[Hypothesis]:
     """By score + strength · cp, finished answers first; the scores stay the model's own."""
     value = {id(one): one.score + strength * coverage_penalty(seen) for one, seen in zip(found, weights, strict=True)}
+    return sorted(found, key=lambda one: (not one.finished, -value[id(one)]))
+
+
+def by_joint(found: list[Hypothesis], joint: list[float], strength: float, length_penalty: float) -> list[Hypothesis]:
+    """By log p(y | x) + strength · log p(x, y), finished answers first; the scores stay the model's own."""
+    log_probs = [one.score * max(1, len(one.tokens)) ** length_penalty for one in found]
+    value = {id(one): p + strength * q for one, p, q in zip(found, log_probs, joint, strict=True)}
     return sorted(found, key=lambda one: (not one.finished, -value[id(one)]))
 
 

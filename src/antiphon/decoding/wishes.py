@@ -16,7 +16,7 @@ __all__ = ["Wishes", "options_of"]
 
 GROUPS = 2  # of a diverse beam, where none are given
 WINDOWED = ("min_length", "no_repeat", "forbid", "require", "diversity", "max_ratio", "min_ratio", "coverage",
-            "replace_unknown", "shortlist")  # fmt: skip
+            "joint", "replace_unknown", "shortlist")  # fmt: skip
 
 
 class Wishes(TypedDict, total=False):
@@ -35,6 +35,7 @@ class Wishes(TypedDict, total=False):
     no_repeat: int | None  # no so many tokens twice in the same order
     forbid: list[str] | None  # phrases that are never said
     require: list[str] | None  # phrases that have to be said
+    joint: float | None  # how much the run's joint n-grams count among the answers of a beam
     coverage: float | None  # how much it counts, among the answers of a beam, that all of the source was attended to
     replace_unknown: bool | None  # <unk> may be said, and becomes the source token that was attended to most
     shortlist: bool  # only tokens that the source can give, as `antiphon shortlist` has learnt: faster
@@ -68,6 +69,7 @@ def options_of(wishes: Wishes, usual: DecodingConfig, wording: Wording) -> Searc
         no_repeat=wishes.get("no_repeat"),
         forbid=_phrases(wishes.get("forbid"), wording),
         require=_phrases(wishes.get("require"), wording),
+        joint=_joint(wishes, usual),
         coverage=wishes.get("coverage") or 0.0,
         unknown=usual.replace_unknown if (replaced := wishes.get("replace_unknown")) is None else replaced,
         shortlist=wishes.get("shortlist", False),
@@ -113,7 +115,7 @@ def _windows(wishes: Wishes, wording: Wording) -> list[str]:
         ]
     if wording.side != "text":
         return []
-    of_source = ("max_ratio", "min_ratio", "coverage", "replace_unknown", "shortlist")
+    of_source = ("max_ratio", "min_ratio", "coverage", "joint", "replace_unknown", "shortlist")
     return [f"{name}: a language model has no source; leave it out" for name in given if name in of_source]
 
 
@@ -138,6 +140,14 @@ def _unknown(wishes: Wishes, wording: Wording) -> list[str]:
             elif unknown := wording.target.unknown(text):
                 found.append(f"{name} {text!r}: the model does not know {', '.join(map(repr, unknown))}; change it")
     return found
+
+
+def _joint(wishes: Wishes, usual: DecodingConfig) -> float:
+    """What is usual is for a beam, and gives way to another order."""
+    if (asked := wishes.get("joint")) is not None:
+        return asked
+    beam = usual.beam if (wished := wishes.get("beam")) is None else wished
+    return 0.0 if wishes.get("sample") or wishes.get("coverage") or beam == 1 else usual.joint
 
 
 def _phrases(texts: list[str] | None, wording: Wording) -> tuple[tuple[int, ...], ...]:

@@ -47,6 +47,7 @@ def evaluate_examples(
     beam: int | None = None,
     length_penalty: float | None = None,
     no_repeat: int | None = None,
+    joint: float | None = None,
     batch_size: int | None = None,
     shortlist: bool = False,
     groups: Sequence[str] | None = None,
@@ -58,15 +59,15 @@ def evaluate_examples(
     `groups` names the group of each example.
     """
     compared = [name for name in metrics if name not in OF_LOSS]
-    searched = {"beam": beam, "length_penalty": length_penalty, "no_repeat": no_repeat}
+    searched = {"beam": beam, "length_penalty": length_penalty, "no_repeat": no_repeat, "joint": joint}
     _refuse_idle_options(metrics, searched, shortlist=shortlist, groups=groups is not None)
     if generator.config.data.source is None:
         return _evaluate_texts(generator, examples, metrics, batch_size, dropped or {}, samples)
     began = time.perf_counter()
     sources = [example.source for example in examples] if compared else []
     answers = generator.generate(
-        sources, beam=beam, length_penalty=length_penalty, no_repeat=no_repeat, batch_size=batch_size,
-        shortlist=shortlist, log_probs=False, weights=False,
+        sources, beam=beam, length_penalty=length_penalty, no_repeat=no_repeat, joint=joint,
+        batch_size=batch_size, shortlist=shortlist, log_probs=False, weights=False,
     )  # fmt: skip
     outputs = [answer.text for answer in answers]
     tokens = generator.config.data.target.tokens

@@ -24,7 +24,7 @@ from antiphon.sources.source import Read
 __all__ = ["CTranslate2Engine"]
 
 # What this engine has; every other option must have its default value.
-HAS = {"beam", "n_best", "max_length", "length_penalty", "batch_size", "patience", "log_probs", "shortlist"}
+HAS = {"beam", "n_best", "max_length", "length_penalty", "batch_size", "patience", "log_probs", "shortlist", "joint"}
 WHY = {
     "sampling": "CTranslate2 draws random numbers for a batch, so an answer would depend on its company",
     **dict.fromkeys(

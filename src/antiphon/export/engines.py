@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,6 +15,7 @@ from antiphon.errors import MissingExtraError, ModelFolderError, UserError
 from antiphon.export.folder import close_export, engine_of, read_export
 from antiphon.files import publish
 from antiphon.folder import LoadedModel, load_model
+from antiphon.sources.joint import load_joint
 from antiphon.sources.readers import one_text
 
 __all__ = ["TARGETS", "Target", "export_model", "load_any"]
@@ -62,6 +63,8 @@ def export_model(run: str | Path, to: str, out: str | Path, *, int8: bool = Fals
     write: Callable[[LoadedModel, Path, bool], dict[str, Any]] = _module(to).write
     with publish(folder, otherwise="choose another --out") as temporary:
         facts = write(loaded, temporary, int8)
+        if loaded.joint is not None:
+            loaded.joint.save(temporary)
         close_export(temporary, to, loaded.config, loaded.source_tokenizer, loaded.target_tokenizer, facts)
     return folder
 
@@ -75,7 +78,9 @@ def load_any(folder: str | Path) -> LoadedModel | ForeignModel:
     if engine not in TARGETS:
         raise ModelFolderError(f"{path}: made for the engine {engine!r}, which this version lacks; update antiphon")
     load: Callable[..., LoadedModel | ForeignModel] = _module(engine).load
-    return load(read_export(path))
+    export = read_export(path)
+    sizes = {"source_tokens": export.source.size, "target_tokens": export.target.size}
+    return replace(load(export), joint=load_joint(path, **sizes))
 
 
 def _module(engine: str) -> Any:  # noqa: ANN401 (a module)

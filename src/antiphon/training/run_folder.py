@@ -36,6 +36,7 @@ FILES = (
     "results.png",
     "card.md",
     "report.html",
+    "joint.safetensors",
     "model.safetensors",
     "tokenizer.source.json",
     "tokenizer.target.json",

@@ -15,12 +15,14 @@ from antiphon.decoding.generator import Generator
 from antiphon.errors import ConfigError, DivergedError, Interrupted
 from antiphon.folder import LoadedModel, fresh_model, is_whole, load_weights, save_model, save_weights
 from antiphon.sources.corpus import Prepared, prepare
+from antiphon.sources.joint import JOINT
 from antiphon.sources.noise import noisy
 from antiphon.training.checkpoints import Checkpoint, Checkpoints, made_with
 from antiphon.training.display import Display
 from antiphon.training.evaluator import Evaluator
 from antiphon.training.feeding import batches_of, carried_state, introduction
 from antiphon.training.finish import draw_pictures, finish, is_finished, load_into, write_pages
+from antiphon.training.joint import joint_of
 from antiphon.training.loop import Loop
 from antiphon.training.optimisers import build_optimiser
 from antiphon.training.parts import fill_parts, freeze_parts, refuse_own_parts, try_parts
@@ -69,7 +71,7 @@ def train_run(config: Config, out: Path, *, display: Display, fresh: bool = Fals
                 display.say(f"{out}: this run is finished ({reason}); --fresh starts over")
                 return
             _begin(run, prepared)
-            _go(run)
+            _go(run, prepared)
 
 
 @contextmanager
@@ -83,9 +85,10 @@ def _threads(count: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _go(run: Run) -> None:
+def _go(run: Run, prepared: Prepared) -> None:
     """Every way a run can end leaves a folder that can be used."""
     try:
+        _count_joint(run, prepared)
         reason = run.loop.run()
         finish(run.evaluator, run.progress, run.checkpoints, epochs=run.loop.epochs, reason=reason)
     except StopRequested as stop:
@@ -162,6 +165,19 @@ def _begin(run: Run, prepared: Prepared) -> None:
         f"{introduction(run.config.data, prepared)}; {model.parameter_count:,} parameters; "
         f"{loop.updates_per_epoch:,} updates an epoch, padding {loop.padding:.1%}"
     )
+
+
+def _count_joint(run: Run, prepared: Prepared) -> None:
+    """Once, before the first update: then the model can be used as it will be, however early it is stopped."""
+    path = run.folder.path
+    if run.config.decoding.joint == 0 or (run.progress.update and (path / JOINT).is_file()):
+        return
+
+    def say(text: str) -> None:
+        run.loop.check()
+        run.display.say(text)
+
+    joint_of(prepared, say).save(path)
 
 
 def _leave(run: Run, exit_code: int) -> Interrupted:

@@ -1,0 +1,205 @@
+"""Joint n-grams: a source and its target as one sequence of small pieces of both (Bisani and Ney 2008).
+
+"PHONE" and "F OW N" are PH:F, O:OW, N:N and E: (a letter that is not heard). How probable such a unit is depends on the
+units before it. This is for texts that correspond from left to right: spelling and sound, two scripts, two spellings.
+"""
+# S source tokens, T target tokens, U units, N arcs
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save
+
+from antiphon.errors import ModelFolderError
+from antiphon.files import write_bytes
+
+__all__ = [
+    "END",
+    "FIRST",
+    "JOINT",
+    "NOTHING",
+    "SHAPES",
+    "START",
+    "UNKNOWN",
+    "Floats",
+    "Ints",
+    "JointNgrams",
+    "load_joint",
+]
+
+JOINT = "joint.safetensors"
+SHAPES = ((1, 0), (1, 1), (1, 2), (2, 1))  # tokens that a unit can have of the source and of the target
+NOTHING = -1  # in a unit that is shorter
+START, END, UNKNOWN, FIRST = 0, 1, 2, 3  # before all units, after them, one never seen, and the first of them
+KEPT = 8  # histories that are followed at one place; the least probable of more are given up
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float32]
+Ways = dict[int, float]  # state → log probability of what led there
+Arcs = dict[int, tuple[float, int]]  # state and unit → log probability and the state after
+
+
+@dataclass(frozen=True)
+class JointNgrams:
+    """An automaton. Its states are histories; state 0 is the empty one.
+
+    An arc leads from a state over a unit to the longest history that is a state. Where a state has no arc for a unit,
+    its back-off weight is paid and the shorter history is asked.
+    """
+
+    units: Ints  # [U, 4]: source, source, target, target; NOTHING where there is none
+    keys: Ints  # [N] ascending: state x (U + FIRST) + unit
+    log_probs: Floats  # [N]
+    after: Ints  # [N] the state that an arc leads to
+    backoff: Floats  # [states]
+    shorter: Ints  # [states]
+    start: int  # the state before the first unit
+    unknown: float  # log probability of a unit that was never seen, after the empty history
+
+    def log_prob(self, source: list[int], target: list[int]) -> float | None:
+        """log p(source, target) = log Σ p(units), over all ways to cut both into known units.
+
+        Where there is none, over all ways with unknown units, too; None: no units are so long.
+        """
+        return self.log_probs_of(source, [target])[0]
+
+    def log_probs_of(self, source: list[int], targets: list[list[int]]) -> list[float | None]:
+        """That of several targets of one source, which have many steps in common."""
+        known: Arcs = {}
+        found = [self._summed(source, target, known, strange=False) for target in targets]
+        return [
+            self._summed(source, target, known, strange=True) if one is None else one
+            for target, one in zip(targets, found, strict=True)
+        ]
+
+    def _summed(self, source: list[int], target: list[int], known: Arcs, *, strange: bool) -> float | None:
+        places: dict[tuple[int, int], Ways] = {(0, 0): {self.start: 0.0}}
+        for i in range(len(source)):
+            for j in range(len(target) + 1):
+                if (i, j) not in places:
+                    continue
+                ways = _best(places.pop((i, j)))
+                for unit, place in self._next_units(source, target, i, j):
+                    if unit == UNKNOWN and not strange:
+                        continue
+                    reached = places.setdefault(place, {})
+                    for state, value in ways.items():
+                        step, after = self._arc(state, unit, known)
+                        _add(reached, after, value + step)
+        whole: Ways = {}
+        for state, value in places.get((len(source), len(target)), {}).items():
+            _add(whole, 0, value + self._arc(state, END, known)[0])
+        return whole.get(0)
+
+    def _next_units(
+        self, source: list[int], target: list[int], i: int, j: int
+    ) -> Iterator[tuple[int, tuple[int, int]]]:
+        """The units that can follow, and where each leads; not where the rest of the source is too short."""
+        S, T = len(source), len(target)
+        for read, written in SHAPES:
+            here = i + read, j + written
+            if here[0] <= S and here[1] <= T and T - here[1] <= 2 * (S - here[0]):
+                cut = (tuple(source[i : here[0]]), tuple(target[j : here[1]]))
+                yield self._numbers.get(cut, UNKNOWN), here
+
+    def _arc(self, state: int, unit: int, known: Arcs) -> tuple[float, int]:
+        """log p(unit | history), and the history after it."""
+        keys, size, paid, asked = self._places, len(self.units) + FIRST, 0.0, state
+        key = state * size + unit
+        if key in known:
+            return known[key]
+        while (place := keys.get(asked * size + unit)) is None and asked:
+            paid += self._backoff[asked]
+            asked = self._shorter[asked]
+        step = self.unknown if place is None else self._log_probs[place]
+        known[key] = found = (paid + step, 0 if place is None else self._after[place])
+        return found
+
+    # What a loop in Python asks for is kept as Python's own values: a third of the time.
+
+    @cached_property
+    def _numbers(self) -> dict[tuple[tuple[int, ...], tuple[int, ...]], int]:
+        cut = [[token for token in unit if token != NOTHING] for unit in self.units.reshape(-1, 2).tolist()]
+        return {(tuple(cut[2 * u]), tuple(cut[2 * u + 1])): u + FIRST for u in range(len(self.units))}
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        return {key: place for place, key in enumerate(self.keys.tolist())}
+
+    @cached_property
+    def _log_probs(self) -> list[float]:
+        return list(self.log_probs.tolist())
+
+    @cached_property
+    def _after(self) -> list[int]:
+        return list(self.after.tolist())
+
+    @cached_property
+    def _backoff(self) -> list[float]:
+        return list(self.backoff.tolist())
+
+    @cached_property
+    def _shorter(self) -> list[int]:
+        return list(self.shorter.tolist())
+
+    def save(self, folder: Path) -> None:
+        """Replaces those of a model folder."""
+        values: dict[str, NDArray[Any]] = {
+            "units": self.units.astype(np.int32),
+            "keys": self.keys,
+            "log_probs": self.log_probs,
+            "after": self.after.astype(np.int32),
+            "backoff": self.backoff,
+            "shorter": self.shorter.astype(np.int32),
+            "start": np.array([self.start]),
+            "unknown": np.array([self.unknown]),
+        }
+        write_bytes(folder / JOINT, save(values))
+
+
+def load_joint(folder: Path, *, source_tokens: int, target_tokens: int) -> JointNgrams | None:
+    """Those of a model folder, if it has any."""
+    path, again = folder / JOINT, f"make it again: antiphon joint {folder}"
+    if not path.is_file():
+        return None
+    try:
+        found = load_file(path)
+        ints = {name: found[name].astype(np.int64) for name in ("units", "keys", "after", "shorter")}
+        joint = JointNgrams(
+            **ints,
+            log_probs=found["log_probs"],
+            backoff=found["backoff"],
+            start=int(found["start"][0]),
+            unknown=float(found["unknown"][0]),
+        )
+    except (SafetensorError, KeyError, OSError) as error:
+        raise ModelFolderError(f"{path}: cannot be read ({error}); {again}") from error
+    highest = joint.units.max(axis=0, initial=NOTHING)
+    if max(highest[:2]) >= source_tokens or max(highest[2:]) >= target_tokens:
+        raise ModelFolderError(f"{path}: made for another vocabulary; {again}")
+    return joint
+
+
+def _best(ways: Ways) -> Ways:
+    if len(ways) <= KEPT:
+        return ways
+    return dict(sorted(ways.items(), key=lambda way: (-way[1], way[0]))[:KEPT])
+
+
+def _add(ways: Ways, state: int, value: float) -> None:
+    """log(exp a + exp b)"""
+    before = ways.get(state)
+    if before is None:
+        ways[state] = value
+    else:
+        high, low = (before, value) if before > value else (value, before)
+        ways[state] = high + math.log1p(math.exp(low - high))

@@ -1,0 +1,383 @@
+"""Joint n-grams: how pairs are cut into units, how these are counted, and what is made of it in search."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny_generators import tiny_folder, tiny_generator
+
+import antiphon
+from antiphon.config.checks import check_config
+from antiphon.config.schema import Config
+from antiphon.decoding.generator import Generator
+from antiphon.errors import ModelFolderError, UserError
+from antiphon.folder import LoadedModel
+from antiphon.sources import joint as automaton
+from antiphon.sources.joint import END, FIRST, JOINT, NOTHING, SHAPES, START, UNKNOWN, JointNgrams, load_joint
+from antiphon.training import joint as counting
+from antiphon.training.aligning import Aligned, Lattice, Pair, align
+from antiphon.training.joint import count_ngrams
+
+Cut = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+def cuts(source: list[int], target: list[int]) -> Iterator[list[Cut]]:
+    """All of them, written out."""
+    if not source and not target:
+        yield []
+    for read, written in SHAPES:
+        if read <= len(source) and written <= len(target):
+            unit = tuple(source[:read]), tuple(target[:written])
+            for rest in cuts(source[read:], target[written:]):
+                yield [unit, *rest]
+
+
+def named(aligned: Aligned) -> list[Cut]:
+    """The units as their tokens."""
+    sides = [
+        [tuple(t for t in half if t != NOTHING) for half in (unit[:2], unit[2:])] for unit in aligned.units.tolist()
+    ]
+    return [(source, target) for source, target in sides]
+
+
+def some_pairs(seed: int, count: int) -> list[Pair]:
+    draw = random.Random(seed)
+    sources = [draw.choices(range(4, 8), k=draw.randint(1, 4)) for _ in range(count)]
+    return [(one, draw.choices(range(4, 9), k=draw.randint(1, min(5, 2 * len(one))))) for one in sources]
+
+
+def test_expected_counts_are_those_over_all_cuts() -> None:
+    """Forward and backward sums against every cut, one by one, with probabilities of no pattern."""
+    pairs = [pair for pair in some_pairs(1, 40) if (len(pair[0]), len(pair[1])) == (3, 4)] + [([4, 5, 6], [4, 5, 6, 7])]
+    lattice = Lattice(pairs, 10)
+    p = np.random.default_rng(2).random(len(lattice.found))
+    counts, log_p = lattice.expected(p)
+    number = {key: place for place, key in enumerate(lattice.found.tolist())}
+
+    def place(cut: Cut) -> int:
+        digits = [*(t + 1 for t in cut[0]), 0][:2] + [*(t + 1 for t in cut[1]), 0, 0][:2]
+        return number[int("".join(map(str, digits)))]  # base 10
+
+    expected, total = np.zeros(len(p)), 0.0
+    for pair in pairs:
+        ways = [[place(unit) for unit in cut] for cut in cuts(*pair)]
+        chances = [math.prod(p[way]) for way in ways]
+        total += math.log(sum(chances))
+        for way, chance in zip(ways, chances, strict=True):
+            np.add.at(expected, way, chance / sum(chances))
+    np.testing.assert_allclose(counts, expected)
+    assert log_p == pytest.approx(total)
+    for pair, best in zip(pairs, lattice.best(p), strict=True):
+        ways = [[place(unit) for unit in cut] for cut in cuts(*pair)]
+        assert math.prod(p[best]) == pytest.approx(max(math.prod(p[way]) for way in ways))
+
+
+def test_two_letters_of_one_sound_and_one_that_is_silent_are_found() -> None:
+    """4 5 sound as 9 together, 6 as 10, 7 as nothing; 5 alone as 11."""
+    sound = {(4, 5): [9], (6,): [10], (7,): [], (5,): [11]}
+    draw = random.Random(4)
+    words = [draw.choices(list(sound), k=draw.randint(1, 5)) for _ in range(300)]
+    pairs = [([t for part in word for t in part], [t for part in word for t in sound[part]]) for word in words]
+    pairs = [pair for pair in pairs if pair[1]]
+    aligned = align(pairs)
+    units = named(aligned)
+    used = defaultdict(int)
+    for row in aligned.rows:
+        for unit in row:
+            used[units[unit]] += 1
+    often = {unit for unit, count in used.items() if count > 20}
+    assert often == {((4, 5), (9,)), ((6,), (10,)), ((7,), ()), ((5,), (11,))}
+
+
+def test_what_cannot_be_cut_is_left_out() -> None:
+    aligned = align([([4], [5, 6]), ([4], [5, 6, 7]), ([], [5]), ([4], [])])
+    assert [[named(aligned)[unit] for unit in row] for row in aligned.rows] == [[((4,), (5, 6))]]
+
+
+def loops(rows: list[list[int]], size: int, order: int, often: int) -> dict[tuple[int, ...], dict[int, float]]:
+    """Kneser and Ney with three discounts, n-gram by n-gram: history → unit → p, and b(h) as unit -1."""
+    texts = [(START, *(unit + FIRST for unit in row), END) for row in rows]
+    seen: dict[tuple[int, ...], int] = defaultdict(int)
+    for text in texts:
+        for n in range(1, order + 1):
+            for first in range(len(text) - n + 1):
+                seen[text[first : first + n]] += 1
+    found: dict[tuple[int, ...], dict[int, float]] = {}
+    for n in range(1, order + 1):
+        grams = [gram for gram in seen if len(gram) == n and gram[-1] != START]
+        counts = {
+            gram: seen[gram] if n == order or gram[0] == START else sum(other[1:] == gram for other in seen)
+            for gram in grams
+        }
+        ones = [1 + sum(count == c for count in counts.values()) for c in (1, 2, 3, 4)]
+        Y = ones[0] / (ones[0] + 2 * ones[1])
+        D = [c - (c + 1) * Y * ones[c] / ones[c - 1] for c in (1, 2, 3)]
+        D = [min(max(value, 0.1), c - 0.1) for c, value in zip((1, 2, 3), D, strict=True)]
+        for history in {gram[:-1] for gram in grams}:
+            here = {gram: counts[gram] for gram in grams if gram[:-1] == history}
+            shares = {gram: (c - D[min(c, 3) - 1]) / sum(here.values()) for gram, c in here.items()}
+            kept = {gram: share for gram, share in shares.items() if n < often or seen[gram] > 1}
+            if kept:
+                left = 1.0 - sum(kept.values())
+                said = {gram[-1]: share + left * looked_up(found, gram[1:], size) for gram, share in kept.items()}
+                found[history] = {**said, -1: left}
+    return found
+
+
+def looked_up(found: dict[tuple[int, ...], dict[int, float]], gram: tuple[int, ...], size: int) -> float:
+    """p(last | the others), with back-off; for nothing at all, one of `size`."""
+    if not gram:
+        return 1.0 / size
+    said = found.get(gram[:-1])
+    if said is None:
+        return looked_up(found, gram[1:], size)
+    if gram[-1] in said:
+        return said[gram[-1]]
+    return said[-1] * (looked_up(found, gram[1:], size) if len(gram) > 1 else 1.0 / size)
+
+
+SAID = 4 + 2  # four units, one never seen, and the end
+
+
+@pytest.mark.parametrize(("order", "often"), [(1, 9), (2, 9), (3, 9), (4, 3)])
+def test_it_is_kneser_and_ney(order: int, often: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every unit after every history that is as long as any; and all of them together have probability 1."""
+    monkeypatch.setattr(counting, "OFTEN", often)
+    draw = random.Random(order)
+    rows = [draw.choices(range(4), weights=(6, 3, 2, 1), k=draw.randint(1, 6)) for _ in range(30)]
+    units = np.array([[4 + u, NOTHING, 4 + u, NOTHING] for u in range(4)])
+    found = count_ngrams(Aligned(units, rows), order)
+    expected = loops(rows, SAID, order, often)
+    for _ in range(200):
+        before = [START, *draw.choices(range(FIRST, FIRST + 4), k=draw.randint(0, 4))]
+        state, known = found.start, {}
+        for unit in before[1:]:
+            state = found._arc(state, unit, known)[1]
+        said = [math.exp(found._arc(state, unit, known)[0]) for unit in (UNKNOWN, END, *range(FIRST, FIRST + 4))]
+        assert sum(said) == pytest.approx(1.0, abs=1e-5)
+        history = tuple(before[max(0, len(before) - order + 1) :]) if order > 1 else ()
+        for unit, p in zip((END, *range(FIRST, FIRST + 4)), said[1:], strict=True):
+            assert p == pytest.approx(looked_up(expected, (*history, unit), SAID), rel=1e-5)
+
+
+def counted(pairs: list[Pair]) -> JointNgrams:
+    return count_ngrams(align(pairs), 3)
+
+
+def test_a_pair_has_the_probability_of_all_its_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(automaton, "KEPT", 1000)
+    pairs = some_pairs(7, 60)
+    found = counted(pairs)
+    for source, target in pairs[:20]:
+        total = 0.0
+        for cut in cuts(source, target):
+            numbers = [found._numbers.get(unit) for unit in cut]
+            if None in numbers:
+                continue
+            state, log_p = found.start, 0.0
+            for unit in [*numbers, END]:
+                step, state = found._arc(state, unit, {})
+                log_p += step
+            total += math.exp(log_p)
+        assert found.log_prob(source, target) == pytest.approx(math.log(total))
+
+
+def test_what_was_never_seen_is_possible_and_what_is_too_long_is_not() -> None:
+    found = counted([([4, 5], [4, 5]), ([5, 4], [5, 4]), ([4, 4], [4, 4])])
+    usual, strange = found.log_prob([4, 5], [4, 5]), found.log_prob([4, 9], [4, 9])
+    assert usual is not None
+    assert strange is not None
+    assert strange < usual
+    assert found.log_prob([4], [4, 4, 4]) is None
+    assert found.log_prob([], []) is not None
+    assert found.log_prob([], [4]) is None
+
+
+def test_few_histories_are_close_to_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = some_pairs(9, 80)
+    found = counted(pairs)
+    few = [found.log_prob(*pair) for pair in pairs]
+    monkeypatch.setattr(automaton, "KEPT", 1000)
+    for value, pair in zip(few, pairs, strict=True):
+        assert value == pytest.approx(found.log_prob(*pair), abs=0.02)
+
+
+# a is K, b is L, ... : the tokens of the tiny models
+PAIRS = [([4 + k, 4 + m], [4 + k, 4 + m]) for k in range(5) for m in range(5)] * 3
+
+
+def with_joint(kind: str = "bahdanau", **decoding: object) -> Generator:
+    made = tiny_generator(kind)
+    config = made.config.model_copy(update={"decoding": made.config.decoding.model_copy(update=decoding)})
+    return Generator(
+        LoadedModel(config, made.model, made.source_tokenizer, made.target_tokenizer, joint=counted(PAIRS))
+    )
+
+
+TEXTS = ["a b c", "c a e d", "d e a", "b b a e"]  # twice as long as any answer, so that each can be cut into units
+
+
+def test_they_choose_among_the_answers_of_a_beam() -> None:
+    """By log p(y | x) + weight · log p(x, y): the same answers with the model's own scores, in another order."""
+    generator = with_joint()
+    read, written, joint = generator.source_tokenizer, generator.target_tokenizer, generator.joint
+    assert joint is not None
+    changed = 0
+    for text in TEXTS:
+        plain = generator.generate(text, beam=5, n_best=5, length_penalty=0.5).alternatives
+        other = generator.generate(text, beam=5, n_best=5, length_penalty=0.5, joint=2.0).alternatives
+        assert {one.text: one.score for one in other} == {one.text: one.score for one in plain}
+        changed += [one.text for one in other] != [one.text for one in plain]
+        values = [
+            sum(one.log_probs) + 2.0 * (joint.log_prob(read.encode(text), written.encode(one.text)) or 0.0)
+            for one in other
+            if one.tokens[-1] == "</s>"
+        ]
+        assert len(values) > 1
+        assert values == sorted(values, reverse=True)
+    assert changed > 1
+
+
+def test_an_answer_that_is_too_long_leaves_the_order_as_it_is() -> None:
+    """Of "a", answers of three tokens and more cannot be cut into units."""
+    generator = with_joint()
+    plain, other = (generator.generate("a", beam=5, n_best=5, joint=weight).alternatives for weight in (0.0, 9.0))
+    assert max(len(one.tokens) for one in plain) > 3
+    assert [one.text for one in other] == [one.text for one in plain]
+
+
+def test_the_run_says_how_much_they_count_and_a_command_may_say_otherwise() -> None:
+    usual, never = with_joint(joint=2.0, beam=5), with_joint(beam=5)
+    for text in TEXTS:
+        assert usual.generate(text).text == never.generate(text, joint=2.0).text
+        assert usual.generate(text, joint=0.0).text == never.generate(text).text
+        assert usual.generate(text, beam=1).text == never.generate(text, beam=1).text
+        assert usual.generate(text, coverage=1.0).text == never.generate(text, coverage=1.0).text
+        assert usual.generate(text, sample=True).text == never.generate(text, sample=True).text
+        assert usual.tree(text).tree == never.tree(text).tree
+    assert [usual.generate(text).text for text in TEXTS] != [never.generate(text).text for text in TEXTS]
+
+
+def test_in_any_company() -> None:
+    generator = with_joint(joint=2.0, beam=4)
+    together = [one.text for one in generator.generate([*TEXTS, "e"])]
+    assert together == [generator.generate(text).text for text in (*TEXTS, "e")]
+
+
+def test_what_makes_no_sense_is_said() -> None:
+    generator = with_joint()
+    with pytest.raises(UserError, match="joint: only for a beam of 2 and more; leave it out"):
+        generator.generate("a", joint=1.0, beam=1)
+    with pytest.raises(UserError, match="joint: must not be negative, not -1"):
+        generator.generate("a", joint=-1.0, beam=2)
+    with pytest.raises(UserError, match="joint: it orders the answers of a beam, and so does coverage"):
+        generator.generate("a", joint=1.0, coverage=1.0, beam=2)
+    with pytest.raises(UserError, match="tree: joint n-grams order answers when the search is over"):
+        generator.tree("a", joint=1.0, beam=2)
+    with pytest.raises(UserError, match="joint: the model has no joint n-grams; `antiphon joint RUN` counts them"):
+        tiny_generator("bahdanau").generate("a", joint=1.0, beam=2)
+    with pytest.raises(UserError, match="joint: a language model has no source; leave it out"):
+        tiny_generator("rnn-lm").generate("K", joint=1.0, beam=2)
+
+
+def small_run(folder: Path, joint: float = 0.0) -> Path:
+    """Letters and their capitals; one update, so that the network itself knows nothing."""
+    pairs = [f"{one}{other}\t{(one + other).upper()}\n" for one in "abcdefgh" for other in "abcdefgh"]
+    (folder / "pairs.tsv").write_text("".join(pairs), "utf-8")
+    part = {"embedding": 4, "size": 4, "dropout": 0.0}
+    config = {
+        "data": {"train": str(folder / "pairs.tsv"), "dev": str(folder / "pairs.tsv")},
+        "model": {"encoder": {"kind": "gru", **part}, "decoder": {"kind": "luong", "cell": "gru", **part}},
+        "training": {"max_updates": 1},
+        "decoding": {"beam": 12, "max_length": 4, "length_penalty": 0.0, "joint": joint},
+        "evaluation": {"metrics": ["exact_match"]},
+    }
+    return antiphon.train(Config.model_validate(config), folder / "run")
+
+
+def all_of(generator: Generator, joint: float | None = None) -> list[str]:
+    """What a beam finds, in order."""
+    return [one.text for one in generator.generate("abcd", n_best=12, joint=joint).alternatives]
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_they_are_counted_for_a_run_and_kept_in_its_folder(tmp_path: Path) -> None:
+    run, said = small_run(tmp_path), list[str]()
+    assert not (run / JOINT).exists()
+    made = antiphon.joint(run, say=said.append)
+    assert said[-1].startswith("joint n-grams: 8 units, ")
+    generator = antiphon.load(run)
+    sizes = {"source_tokens": generator.source_tokenizer.size, "target_tokens": generator.target_tokenizer.size}
+    kept = load_joint(run, **sizes)
+    assert kept is not None
+    assert kept.log_prob([4, 5], [4, 5]) == made.log_prob([4, 5], [4, 5])
+    for one in (generator, antiphon.load([run, run])):
+        assert all_of(one, joint=20.0) != all_of(one)
+    with pytest.raises(ModelFolderError, match="made for another vocabulary; make it again: antiphon joint"):
+        load_joint(run, source_tokens=5, target_tokens=5)
+    (run / JOINT).write_bytes(b"no")
+    with pytest.raises(ModelFolderError, match=r"cannot be read .*; make it again: antiphon joint"):
+        antiphon.load(run)
+    antiphon.joint(run)
+    assert antiphon.load(run).joint is not None
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_a_run_that_asks_for_them_counts_them_before_the_first_update(tmp_path: Path) -> None:
+    run = small_run(tmp_path, joint=20.0)
+    before = (run / JOINT).read_bytes()
+    generator = antiphon.load(run)
+    assert all_of(generator) == all_of(generator, joint=20.0) != all_of(generator, joint=0.0)
+    (run / JOINT).unlink()
+    (run / "report.html").unlink()  # as if it had been killed just before the end
+    assert small_run(tmp_path, joint=20.0) == run
+    assert (run / JOINT).read_bytes() == before
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_what_is_left_out_is_said_and_what_has_none_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, said, path = small_run(tmp_path), list[str](), tmp_path / "pairs.tsv"
+    pairs = path.read_text("utf-8")
+    path.write_text(pairs + "a\tAAA\n", "utf-8")
+    antiphon.joint(run, say=said.append)
+    assert any("joint n-grams: 1 of 65 pairs are left out: a side has more than 40 tokens, or" in one for one in said)
+    monkeypatch.setattr(counting, "MOST", 3)
+    said.clear()
+    antiphon.joint(run, say=said.append)
+    assert "joint n-grams: there are more pairs; the first 3 are counted" in said
+    path.write_text("".join(f"{letter}\t{letter.upper() * 3}\n" for letter in "abcdefgh"), "utf-8")
+    with pytest.raises(UserError, match="no pair of the training data can be used; set"):
+        antiphon.joint(run)
+    path.write_text(pairs + "z\tZ\n", "utf-8")
+    with pytest.raises(UserError, match=r"other tokens than tokenizer.source.json and tokenizer.target.json, so"):
+        antiphon.joint(run)
+    with pytest.raises(UserError, match="joint n-grams are of one text and another, and this run reads no single text"):
+        antiphon.joint(tiny_folder("rnn-lm", tmp_path / "lm"))
+    with pytest.raises(ModelFolderError, match="no such folder"):
+        antiphon.joint(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("decoding", "source", "expected"),
+    [
+        (
+            {"joint": 1.0, "beam": 1},
+            {},
+            "decoding.joint: 1 chooses among the answers of a beam, but",
+        ),
+        ({"joint": 1.0}, {"kind": "features"}, "decoding.joint: 1 is for a source that is one text; set it to 0"),
+        ({"joint": 1.0, "beam": 2}, {}, None),
+    ],
+)
+def test_a_config_in_which_they_make_no_sense(
+    decoding: dict[str, float], source: dict[str, str], expected: str | None
+) -> None:
+    config = Config.model_validate({"data": {"train": "a.tsv", "source": source}, "decoding": decoding})
+    found = check_config(config)
+    assert any(expected in one for one in found) if expected else not any("joint" in one for one in found)
