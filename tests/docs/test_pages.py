@@ -36,6 +36,9 @@ def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("words", commands("search.md"), ids=" ".join)
 def test_search(words: list[str], there: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tiny_folder("bahdanau", there / "RUN")
+    if "--joint" in words:
+        assert run(["joint", "RUN"]) == 0
+        capsys.readouterr()
     assert run(words) == 0, capsys.readouterr().err
     out = capsys.readouterr().out
     if words[0] == "generate" and "--n-best" not in words:

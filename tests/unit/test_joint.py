@@ -20,8 +20,10 @@ from antiphon.errors import ModelFolderError, UserError
 from antiphon.folder import LoadedModel
 from antiphon.sources import joint as automaton
 from antiphon.sources.joint import END, FIRST, JOINT, NOTHING, SHAPES, START, UNKNOWN, JointNgrams, load_joint
-from antiphon.training import joint as counting
-from antiphon.training.aligning import Aligned, Lattice, Pair, align
+from antiphon.training import counting
+from antiphon.training import joint as smoothing
+from antiphon.training.aligning import Aligned, Lattice, align
+from antiphon.training.counting import Pair
 from antiphon.training.joint import count_ngrams
 
 Cut = tuple[tuple[int, ...], tuple[int, ...]]
@@ -148,7 +150,7 @@ SAID = 4 + 2  # four units, one never seen, and the end
 @pytest.mark.parametrize(("order", "often"), [(1, 9), (2, 9), (3, 9), (4, 3)])
 def test_it_is_kneser_and_ney(order: int, often: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every unit after every history that is as long as any; and all of them together have probability 1."""
-    monkeypatch.setattr(counting, "OFTEN", often)
+    monkeypatch.setattr(smoothing, "OFTEN", often)
     draw = random.Random(order)
     rows = [draw.choices(range(4), weights=(6, 3, 2, 1), k=draw.randint(1, 6)) for _ in range(30)]
     units = np.array([[4 + u, NOTHING, 4 + u, NOTHING] for u in range(4)])
@@ -343,19 +345,15 @@ def test_a_run_that_asks_for_them_counts_them_before_the_first_update(tmp_path: 
 @pytest.mark.usefixtures("no_pictures")
 def test_what_is_left_out_is_said_and_what_has_none_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run, said, path = small_run(tmp_path), list[str](), tmp_path / "pairs.tsv"
-    pairs = path.read_text("utf-8")
-    path.write_text(pairs + "a\tAAA\n", "utf-8")
+    path.write_text(path.read_text("utf-8") + "a\tAAA\n", "utf-8")
     antiphon.joint(run, say=said.append)
     assert any("joint n-grams: 1 of 65 pairs are left out: a side has more than 40 tokens, or" in one for one in said)
     monkeypatch.setattr(counting, "MOST", 3)
     said.clear()
     antiphon.joint(run, say=said.append)
-    assert "joint n-grams: there are more pairs; the first 3 are counted" in said
+    assert "there are more pairs; the first 3 are counted" in said
     path.write_text("".join(f"{letter}\t{letter.upper() * 3}\n" for letter in "abcdefgh"), "utf-8")
     with pytest.raises(UserError, match="no pair of the training data can be used; set"):
-        antiphon.joint(run)
-    path.write_text(pairs + "z\tZ\n", "utf-8")
-    with pytest.raises(UserError, match=r"other tokens than tokenizer.source.json and tokenizer.target.json, so"):
         antiphon.joint(run)
     with pytest.raises(UserError, match="joint n-grams are of one text and another, and this run reads no single text"):
         antiphon.joint(tiny_folder("rnn-lm", tmp_path / "lm"))

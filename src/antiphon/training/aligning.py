@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from antiphon.sources.joint import NOTHING, SHAPES, Ints
+from antiphon.training.counting import Pair
 
-__all__ = ["Aligned", "Pair", "align"]
+__all__ = ["Aligned", "align"]
 
 ROUNDS = 6
 CHUNK = 4096  # pairs in one lattice
 
-Pair = tuple[list[int], list[int]]
 Doubles = NDArray[np.float64]
 
 

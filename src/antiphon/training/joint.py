@@ -12,19 +12,19 @@ from numpy.typing import NDArray
 
 from antiphon.errors import UserError
 from antiphon.folder import SOURCE_TOKENIZER, TARGET_TOKENIZER, is_whole, load_model, read_folder_config
-from antiphon.sources.corpus import Prepared, prepare
 from antiphon.sources.joint import END, FIRST, START, Ints, JointNgrams
 from antiphon.sources.ragged import Ragged
 from antiphon.sources.readers import one_text
+from antiphon.sources.rows import Corpus
 from antiphon.sources.tokens import load_tokenizer
 from antiphon.training.aligning import Aligned, align
+from antiphon.training.counting import MOST, Pair, counted_pairs
 
-__all__ = ["count_ngrams", "joint_of", "make_joint"]
+__all__ = ["count_ngrams", "joint_of", "learn_joint", "make_joint"]
 
 ORDER = 8
 OFTEN = 6  # n-grams of so many units and more are kept only if they were seen twice
 LONGEST = 40  # tokens of a side; what is longer is hardly a word
-MOST = 200_000  # pairs that are counted
 
 Doubles = NDArray[np.float64]
 Say = Callable[[str], None]
@@ -38,28 +38,24 @@ def make_joint(run: str | Path, *, say: Say = lambda _: None) -> JointNgrams:
     config = read_folder_config(folder)
     if config.data.source is None or not one_text(config.data):
         raise UserError(f"{folder}: joint n-grams are of one text and another, and this run reads no single text")
-    prepared = prepare(config.data, say)
-    sides = ((SOURCE_TOKENIZER, prepared.source), (TARGET_TOKENIZER, prepared.target_tokenizer))
-    if other := [name for name, side in sides if load_tokenizer(folder / name).fingerprint != side.fingerprint]:
-        raise UserError(
-            f"{folder}: the training data has other tokens than {' and '.join(other)}, so it is not what the run has "
-            "learnt from; bring it back, or train the run again"
-        )
-    found = joint_of(prepared, say)
+    source, target = (load_tokenizer(folder / name) for name in (SOURCE_TOKENIZER, TARGET_TOKENIZER))
+    found = learn_joint(counted_pairs(config.data, source, target, say), say)
     found.save(folder)
     return found
 
 
-def joint_of(prepared: Prepared, say: Say) -> JointNgrams:
-    """Those of prepared data whose source is one text; what is left out is said."""
-    source, target = prepared.train.source, prepared.train.target
+def joint_of(train: Corpus, say: Say) -> JointNgrams:
+    """Those of encoded pairs whose source is one text."""
+    source, target = train.source, train.target
     assert isinstance(source, Ragged)
-    rows = range(min(len(source), MOST))
     if len(source) > MOST:
         say(f"joint n-grams: there are more pairs; the first {MOST:,} are counted")
-    pairs = [(source[row].tolist(), target[row].tolist()) for row in rows]
-    short = [pair for pair in pairs if max(map(len, pair)) <= LONGEST]
-    aligned = align(short, say=say)
+    return learn_joint([(source[row].tolist(), target[row].tolist()) for row in range(min(len(source), MOST))], say)
+
+
+def learn_joint(pairs: list[Pair], say: Say) -> JointNgrams:
+    """Cuts pairs into units and counts these; what is left out is said."""
+    aligned = align([pair for pair in pairs if max(map(len, pair)) <= LONGEST], say=say)
     if left := len(pairs) - len(aligned.rows):
         say(
             f"joint n-grams: {left:,} of {len(pairs):,} pairs are left out: a side has more than {LONGEST} tokens, "

@@ -10,23 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from antiphon.config.models import EncoderDecoderConfig
-from antiphon.config.schema import DataConfig
 from antiphon.errors import UserError
 from antiphon.folder import SOURCE_TOKENIZER, TARGET_TOKENIZER, is_whole, load_model, read_folder_config
-from antiphon.sources.amounts import by_reason
-from antiphon.sources.pairs import Dropped, read_pairs
 from antiphon.sources.shortlist import Ints, Shortlist
-from antiphon.sources.tokens import Tokenizer, load_tokenizer
+from antiphon.sources.tokens import load_tokenizer
 from antiphon.sources.vocabulary import EOS, SPECIALS
-from antiphon.training.check import nothing_usable
+from antiphon.training.counting import Pair, counted_pairs
 
 __all__ = ["learn_shortlist", "make_shortlist"]
 
-MOST = 200_000  # pairs that are counted
 ROUNDS = 4  # of expectation and maximisation
 LEAST = 1e-3  # of p(t | s); rarer ones are left out
-
-Pair = tuple[list[int], list[int]]
 
 
 def make_shortlist(
@@ -48,27 +42,10 @@ def make_shortlist(
     if data.text is None:
         raise UserError(f"{folder}: a shortlist is learnt from one text to another, and this run reads no single text")
     source, target = (load_tokenizer(folder / name) for name in (SOURCE_TOKENIZER, TARGET_TOKENIZER))
-    pairs = _counted(data, source, target, say)
+    pairs = counted_pairs(data, source, target, say)
     found = learn_shortlist(pairs, (source.size, target.size), per_token=per_token, always=always, say=say)
     found.save(folder)
     return found
-
-
-def _counted(data: DataConfig, source: Tokenizer, target: Tokenizer, say: Callable[[str], None]) -> list[Pair]:
-    """The training pairs as ids; what is left out is said."""
-    say(f"counting {data.train if isinstance(data.train, str) else ' and '.join(data.train)}")
-    pairs: list[Pair] = []
-    dropped = Dropped()
-    for pair in read_pairs(data.train, data, dropped):
-        if len(pairs) == MOST:
-            say(f"there are more pairs; the first {MOST:,} are counted")
-            break
-        pairs.append((source.encode(pair.source), target.encode(pair.target)))
-    if not pairs:
-        raise nothing_usable(data.train, data, dropped)
-    if dropped.total:
-        say(f"left out: {by_reason(dropped.reasons)}")
-    return pairs
 
 
 def learn_shortlist(

@@ -177,7 +177,7 @@ def _count_joint(run: Run, prepared: Prepared) -> None:
         run.loop.check()
         run.display.say(text)
 
-    joint_of(prepared, say).save(path)
+    joint_of(prepared.train, say).save(path)
 
 
 def _leave(run: Run, exit_code: int) -> Interrupted:
