@@ -398,6 +398,9 @@ def test_joint_ngrams_go_along(tmp_path: Path, both: Callable[..., Both]) -> Non
             continue
         order = sorted(own, key=lambda one: -(own[one] + 0.5 * (joint[one] or 0.0)))
         assert [one.text for one in found.alternatives] == order
+        alone = export.generate(text, beam=4, joint=0.5, weights=False)
+        assert alone.text == order[0]
+        assert len(alone.log_probs) == len(alone.tokens)
         changed += order != list(own)
     assert changed
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import shutil
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,14 +17,18 @@ import antiphon
 from antiphon.config.checks import check_config
 from antiphon.config.schema import Config
 from antiphon.decoding.generator import Generator
+from antiphon.decoding.hypothesis import Hypothesis
+from antiphon.decoding.reranking import by_joint
 from antiphon.errors import ModelFolderError, UserError
 from antiphon.folder import LoadedModel
 from antiphon.sources import joint as automaton
 from antiphon.sources.joint import END, FIRST, JOINT, NOTHING, SHAPES, START, UNKNOWN, JointNgrams, load_joint
-from antiphon.training import counting
+from antiphon.sources.vocabulary import EOS
+from antiphon.training import aligning, counting
 from antiphon.training import joint as smoothing
 from antiphon.training.aligning import Aligned, Lattice, align
 from antiphon.training.counting import Pair
+from antiphon.training.display import Display, SilentDisplay
 from antiphon.training.joint import count_ngrams
 
 Cut = tuple[tuple[int, ...], tuple[int, ...]]
@@ -57,24 +62,22 @@ def some_pairs(seed: int, count: int) -> list[Pair]:
 def test_expected_counts_are_those_over_all_cuts() -> None:
     """Forward and backward sums against every cut, one by one, with probabilities of no pattern."""
     pairs = [pair for pair in some_pairs(1, 40) if (len(pair[0]), len(pair[1])) == (3, 4)] + [([4, 5, 6], [4, 5, 6, 7])]
-    lattice = Lattice(pairs, 10)
+    lattice = Lattice(pairs, (10, 10))
     p = np.random.default_rng(2).random(len(lattice.found))
-    counts, log_p = lattice.expected(p)
+    counts = lattice.expected(p)
     number = {key: place for place, key in enumerate(lattice.found.tolist())}
 
     def place(cut: Cut) -> int:
         digits = [*(t + 1 for t in cut[0]), 0][:2] + [*(t + 1 for t in cut[1]), 0, 0][:2]
         return number[int("".join(map(str, digits)))]  # base 10
 
-    expected, total = np.zeros(len(p)), 0.0
+    expected = np.zeros(len(p))
     for pair in pairs:
         ways = [[place(unit) for unit in cut] for cut in cuts(*pair)]
         chances = [math.prod(p[way]) for way in ways]
-        total += math.log(sum(chances))
         for way, chance in zip(ways, chances, strict=True):
             np.add.at(expected, way, chance / sum(chances))
     np.testing.assert_allclose(counts, expected)
-    assert log_p == pytest.approx(total)
     for pair, best in zip(pairs, lattice.best(p), strict=True):
         ways = [[place(unit) for unit in cut] for cut in cuts(*pair)]
         assert math.prod(p[best]) == pytest.approx(max(math.prod(p[way]) for way in ways))
@@ -204,10 +207,49 @@ def test_what_was_never_seen_is_possible_and_what_is_too_long_is_not() -> None:
 def test_few_histories_are_close_to_all(monkeypatch: pytest.MonkeyPatch) -> None:
     pairs = some_pairs(9, 80)
     found = counted(pairs)
-    few = [found.log_prob(*pair) for pair in pairs]
-    monkeypatch.setattr(automaton, "KEPT", 1000)
-    for value, pair in zip(few, pairs, strict=True):
-        assert value == pytest.approx(found.log_prob(*pair), abs=0.02)
+    every = [found.log_prob(*pair) or 0.0 for pair in pairs]
+    monkeypatch.setattr(automaton, "KEPT", 1)
+    few = [found.log_prob(*pair) or 0.0 for pair in pairs]
+    assert few != every
+    assert all(one <= other + 1e-9 for one, other in zip(few, every, strict=True))  # ways are given up
+    assert few == pytest.approx(every, abs=0.2)
+
+
+def test_what_is_longer_than_a_word_is_not_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = counted([([4, 5], [4, 5]), ([5, 4], [5, 4])])
+    assert found.log_prob([4] * 3, [4] * 3) is not None
+    monkeypatch.setattr(automaton, "LONGEST", 2)
+    assert found.log_prob([4] * 3, [4] * 2) is None
+    assert found.log_prob([4] * 2, [4] * 3) is None
+
+
+def test_tokens_may_have_any_number_but_there_may_not_be_too_many() -> None:
+    far = 2**31 - 1
+    aligned = align([([far, 5], [far - 1]), ([far], [far - 1, 7])])
+    assert {token for unit in named(aligned) for side in unit for token in side} == {far, 5, far - 1, 7}
+    many = [(list(range(first, first + 40)), list(range(first, first + 40))) for first in range(0, 60_000, 40)]
+    with pytest.raises(UserError, match="60,000 and 60,000 different tokens are too many; they are for letters"):
+        align(many)
+
+
+def test_of_too_many_pairs_the_first_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = [([4, 5], [4, 5])] * 5
+    assert len(align(pairs).rows) == 5
+    monkeypatch.setattr(aligning, "MOST", 3 * len(aligning._edges(2, 2)))
+    assert len(align(pairs).rows) == 3
+    monkeypatch.setattr(aligning, "CHUNK", 1)  # a lattice for each
+    assert len(align(pairs).rows) == 3
+
+
+@pytest.mark.parametrize(("S", "T"), [(1, 1), (1, 2), (2, 4), (3, 1), (4, 6)])
+def test_every_edge_is_on_some_cut(S: int, T: int) -> None:
+    expected = set()
+    for cut in cuts([4] * S, [4] * T):
+        i = j = 0
+        for source, target in cut:
+            expected.add((i, j, len(source), len(target)))
+            i, j = i + len(source), j + len(target)
+    assert set(aligning._edges(S, T)) == expected
 
 
 # a is K, b is L, ... : the tokens of the tiny models
@@ -246,12 +288,14 @@ def test_they_choose_among_the_answers_of_a_beam() -> None:
     assert changed > 1
 
 
-def test_an_answer_that_is_too_long_leaves_the_order_as_it_is() -> None:
-    """Of "a", answers of three tokens and more cannot be cut into units."""
-    generator = with_joint()
-    plain, other = (generator.generate("a", beam=5, n_best=5, joint=weight).alternatives for weight in (0.0, 9.0))
-    assert max(len(one.tokens) for one in plain) > 3
-    assert [one.text for one in other] == [one.text for one in plain]
+def test_what_cannot_be_compared_keeps_its_place() -> None:
+    """One that is too long, and one that was cut off; the others change places around them."""
+    scores = (-1.0, -1.1, -1.2, -1.3)
+    first, long, second, cut = (Hypothesis((5, EOS), (one,), one, finished=one > -1.3) for one in scores)
+    found = [first, long, second, cut]
+    assert by_joint(found, [-9.0, None, -1.0, 0.0], 1.0, 0.0) == [second, long, first, cut]
+    assert by_joint(found, [-9.0, None, -1.0, 0.0], 0.01, 0.0) == found
+    assert by_joint(found, [None] * 4, 1.0, 0.0) == found
 
 
 def test_the_run_says_how_much_they_count_and_a_command_may_say_otherwise() -> None:
@@ -282,25 +326,36 @@ def test_what_makes_no_sense_is_said() -> None:
         generator.generate("a", joint=1.0, coverage=1.0, beam=2)
     with pytest.raises(UserError, match="tree: joint n-grams order answers when the search is over"):
         generator.tree("a", joint=1.0, beam=2)
-    with pytest.raises(UserError, match="joint: the model has no joint n-grams; `antiphon joint RUN` counts them"):
+    with pytest.raises(
+        UserError, match=r"there are no joint n-grams; `antiphon joint RUN` counts them in its training pairs$"
+    ):
         tiny_generator("bahdanau").generate("a", joint=1.0, beam=2)
     with pytest.raises(UserError, match="joint: a language model has no source; leave it out"):
         tiny_generator("rnn-lm").generate("K", joint=1.0, beam=2)
 
 
-def small_run(folder: Path, joint: float = 0.0) -> Path:
-    """Letters and their capitals; one update, so that the network itself knows nothing."""
-    pairs = [f"{one}{other}\t{(one + other).upper()}\n" for one in "abcdefgh" for other in "abcdefgh"]
-    (folder / "pairs.tsv").write_text("".join(pairs), "utf-8")
+LETTERS = [f"{one}{other}\t{(one + other).upper()}" for one in "abcdefgh" for other in "abcdefgh"]
+
+
+def small_run(
+    folder: Path,
+    joint: float = 0.0,
+    pairs: list[str] = LETTERS,
+    dev: str | None = "pairs.tsv",
+    display: Display | None = None,
+) -> Path:
+    """Letters and their capitals, learnt for a moment, so that answers end but are not right."""
+    folder.mkdir(exist_ok=True)
+    (folder / "pairs.tsv").write_text("".join(f"{pair}\n" for pair in pairs), "utf-8")
     part = {"embedding": 4, "size": 4, "dropout": 0.0}
     config = {
-        "data": {"train": str(folder / "pairs.tsv"), "dev": str(folder / "pairs.tsv")},
+        "data": {"train": str(folder / "pairs.tsv"), "dev": dev and str(folder / dev)},
         "model": {"encoder": {"kind": "gru", **part}, "decoder": {"kind": "luong", "cell": "gru", **part}},
-        "training": {"max_updates": 1},
-        "decoding": {"beam": 12, "max_length": 4, "length_penalty": 0.0, "joint": joint},
+        "training": {"max_updates": 12, "batch_tokens": 64, "learning_rate": 0.03, "warmup": 0},
+        "decoding": {"beam": 12, "max_length": 8, "length_penalty": 0.0, "joint": joint},
         "evaluation": {"metrics": ["exact_match"]},
     }
-    return antiphon.train(Config.model_validate(config), folder / "run")
+    return antiphon.train(Config.model_validate(config), folder / "run", display=display)
 
 
 def all_of(generator: Generator, joint: float | None = None) -> list[str]:
@@ -319,8 +374,13 @@ def test_they_are_counted_for_a_run_and_kept_in_its_folder(tmp_path: Path) -> No
     kept = load_joint(run, **sizes)
     assert kept is not None
     assert kept.log_prob([4, 5], [4, 5]) == made.log_prob([4, 5], [4, 5])
-    for one in (generator, antiphon.load([run, run])):
+    shutil.copytree(run, tmp_path / "without")
+    (tmp_path / "without" / JOINT).unlink()
+    for one in (generator, antiphon.load([run, run]), antiphon.load([tmp_path / "without", run])):
         assert all_of(one, joint=20.0) != all_of(one)
+    export = antiphon.load(antiphon.export_model(tmp_path / "without", "onnx", tmp_path / "export"))
+    with pytest.raises(UserError, match="`antiphon joint RUN` counts them in its training pairs, then export the run"):
+        all_of(export, joint=1.0)
     with pytest.raises(ModelFolderError, match="made for another vocabulary; make it again: antiphon joint"):
         load_joint(run, source_tokens=5, target_tokens=5)
     (run / JOINT).write_bytes(b"no")
@@ -330,16 +390,55 @@ def test_they_are_counted_for_a_run_and_kept_in_its_folder(tmp_path: Path) -> No
     assert antiphon.load(run).joint is not None
 
 
+class Looking(SilentDisplay):
+    """Is it there at the first update?"""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.there, self.said = path, list[bool](), list[str]()
+
+    def update(self, row: dict[str, float], total: int) -> None:  # noqa: ARG002
+        self.there.append(self.path.is_file())
+
+    def say(self, sentence: str) -> None:
+        self.said.append(sentence)
+
+
 @pytest.mark.usefixtures("no_pictures")
 def test_a_run_that_asks_for_them_counts_them_before_the_first_update(tmp_path: Path) -> None:
-    run = small_run(tmp_path, joint=20.0)
+    display = Looking(tmp_path / "run" / JOINT)
+    run = small_run(tmp_path, joint=20.0, display=display)
+    assert display.there == [True] * 12
     before = (run / JOINT).read_bytes()
     generator = antiphon.load(run)
     assert all_of(generator) == all_of(generator, joint=20.0) != all_of(generator, joint=0.0)
     (run / JOINT).unlink()
     (run / "report.html").unlink()  # as if it had been killed just before the end
-    assert small_run(tmp_path, joint=20.0) == run
+    small_run(tmp_path, joint=20.0, display=display)
     assert (run / JOINT).read_bytes() == before
+    counted = [one for one in display.said if "round 1 of" in one]
+    assert len(counted) == 2
+    small_run(tmp_path, joint=20.0, display=display)  # all is there
+    assert [one for one in display.said if "round 1 of" in one] == counted
+    antiphon.joint(run)
+    assert (run / JOINT).read_bytes() == before  # dev is left out by both
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_what_is_held_out_is_not_counted(tmp_path: Path) -> None:
+    run = small_run(tmp_path, joint=1.0, dev=None)
+    before = (run / JOINT).read_bytes()
+    antiphon.joint(run)
+    assert (run / JOINT).read_bytes() == before
+    small_run(tmp_path / "other", joint=1.0)
+    assert (tmp_path / "other" / "run" / JOINT).read_bytes() != before
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_a_run_without_a_usable_pair_does_not_begin(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="none of 8 training pairs can be cut into units; do without them"):
+        small_run(tmp_path, joint=1.0, pairs=[f"{letter}\t{letter.upper() * 3}" for letter in "abcdefgh"])
+    assert not (tmp_path / "run" / "config.yaml").exists()
+    small_run(tmp_path, joint=0.0, pairs=[f"{letter}\t{letter.upper() * 3}" for letter in "abcdefgh"])
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -347,15 +446,19 @@ def test_what_is_left_out_is_said_and_what_has_none_refused(tmp_path: Path, monk
     run, said, path = small_run(tmp_path), list[str](), tmp_path / "pairs.tsv"
     path.write_text(path.read_text("utf-8") + "a\tAAA\n", "utf-8")
     antiphon.joint(run, say=said.append)
-    assert any("joint n-grams: 1 of 65 pairs are left out: a side has more than 40 tokens, or" in one for one in said)
+    assert any("joint n-grams: 1 of 65 pairs are left out: a side has more than 40 tokens, the" in one for one in said)
     monkeypatch.setattr(counting, "MOST", 3)
     said.clear()
     antiphon.joint(run, say=said.append)
     assert "there are more pairs; the first 3 are counted" in said
-    path.write_text("".join(f"{letter}\t{letter.upper() * 3}\n" for letter in "abcdefgh"), "utf-8")
-    with pytest.raises(UserError, match="no pair of the training data can be used; set"):
+    monkeypatch.setattr(smoothing, "MOST", 3)
+    display = Looking(tmp_path / JOINT)
+    small_run(tmp_path / "more", joint=1.0, display=display)
+    assert "joint n-grams: there are more pairs; the first 3 are counted" in display.said
+    path.write_text("a\tAAA\n" * 9, "utf-8")
+    with pytest.raises(UserError, match="none of 3 training pairs can be cut into units; do without them"):
         antiphon.joint(run)
-    with pytest.raises(UserError, match="joint n-grams are of one text and another, and this run reads no single text"):
+    with pytest.raises(UserError, match="a language model has no source that its text could go on together with"):
         antiphon.joint(tiny_folder("rnn-lm", tmp_path / "lm"))
     with pytest.raises(ModelFolderError, match="no such folder"):
         antiphon.joint(tmp_path / "nowhere")

@@ -124,7 +124,7 @@ def test_what_cannot_have_one_says_so(tmp_path: Path) -> None:
 
 def pairs_file(folder: Path) -> str:
     path = folder / "pairs.tsv"
-    path.write_text("a b\tK L\n\tnothing\nb\tL\n", "utf-8")
+    path.write_text("a b\tK L\n\tnothing\nb\tL\nc\tM\n", "utf-8")
     return str(path)
 
 

@@ -142,6 +142,8 @@ def show_tree(generator: Generator, text: str, out: Path | None, beam: int | Non
     from antiphon import api
     from antiphon.pictures.tree import tree_text
 
+    if generator.config.decoding.joint:
+        say("joint n-grams choose when the search is over: an answer may win that is not marked here")
     if out is not None:
         api.tree(generator, text, out, beam=beam, pruned=pruned)
         say(f"wrote {out}")

@@ -23,7 +23,6 @@ def joint(
     """
     from antiphon import api
 
-    found = api.joint(run, say=say)
-    say(f"a unit is followed by another in {len(found.keys):,} ways; kept in {run}")
+    api.joint(run, say=say)
     name = shlex.quote(str(run))
     say(f"next: {program()} evaluate {name} PAIRS --joint 1, and with --joint 0 to compare")

@@ -99,11 +99,9 @@ class Answering:
         return found
 
     def _by_joint(self, question: Question, found: list[Hypothesis], options: SearchOptions) -> list[Hypothesis]:
-        """As they are, if one of them is too long for its source to be cut into units."""
         assert self.joint is not None  # else the generator has a sentence for it
         said = [[token for token in one.tokens if token != self.wording.end] for one in found]
-        known = [one for one in self.joint.log_probs_of(question.ids, said) if one is not None]
-        return by_joint(found, known, options.joint, options.length_penalty) if len(known) == len(found) else found
+        return by_joint(found, self.joint.log_probs_of(question.ids, said), options.joint, options.length_penalty)
 
     def _unknown(self, question: Question, found: list[Hypothesis]) -> list[list[str]]:
         """For each <unk> of each answer the source token that was copied, or else attended to most.

@@ -104,7 +104,8 @@ def ensemble_of(members: list[LoadedModel], combine: Combine, check: Check | Non
     if problems:
         raise UserError(problems)
     engine = EnsembleEngine(members, combine, check)
-    return ForeignModel(first.config, engine, first.source, first.target_tokenizer, first.joint)
+    joint = next((member.joint for member in members if member.joint is not None), None)
+    return ForeignModel(first.config, engine, first.source, first.target_tokenizer, joint)
 
 
 def _differences(first: LoadedModel, other: LoadedModel) -> list[str]:

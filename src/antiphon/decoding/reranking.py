@@ -27,11 +27,22 @@ def by_coverage(found: list[Hypothesis], weights: list[np.ndarray], strength: fl
     return sorted(found, key=lambda one: (not one.finished, -value[id(one)]))
 
 
-def by_joint(found: list[Hypothesis], joint: list[float], strength: float, length_penalty: float) -> list[Hypothesis]:
-    """By log p(y | x) + strength · log p(x, y), finished answers first; the scores stay the model's own."""
-    log_probs = [one.score * max(1, len(one.tokens)) ** length_penalty for one in found]
-    value = {id(one): p + strength * q for one, p, q in zip(found, log_probs, joint, strict=True)}
-    return sorted(found, key=lambda one: (not one.finished, -value[id(one)]))
+def by_joint(
+    found: list[Hypothesis], joint: list[float | None], strength: float, length_penalty: float
+) -> list[Hypothesis]:
+    """By log p(y | x) + strength · log p(x, y); the scores stay the model's own.
+
+    An answer without log p(x, y), or unfinished, keeps its place; the others share the places that are left.
+    """
+    places = [place for place, one in enumerate(found) if one.finished and joint[place] is not None]
+    value = {
+        place: found[place].score * len(found[place].tokens) ** length_penalty + strength * (joint[place] or 0.0)
+        for place in places
+    }
+    ordered = list(found)
+    for place, chosen in zip(places, sorted(places, key=lambda one: -value[one]), strict=True):
+        ordered[place] = found[chosen]
+    return ordered
 
 
 def by_likeness(texts: list[str], utility: Utility) -> list[int]:

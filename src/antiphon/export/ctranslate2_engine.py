@@ -247,9 +247,13 @@ class CTranslate2Engine:
         return results
 
     def _scored(self, asked: Asked, found: list[list[Answer]]) -> list[list[Answer]]:
-        """The same answers; what was asked for and not told is read once more. Only the n best are asked about."""
+        """The same answers; what was asked for and not told is read once more.
+
+        Only the n best are asked about; of the whole beam, if joint n-grams will choose these.
+        """
         places = [(row, place) for row, answers in enumerate(found) for place in range(len(answers))]
-        wanted = asked.options.n_best if asked.options.log_probs else 0
+        best = asked.options.beam if asked.options.joint else asked.options.n_best
+        wanted = best if asked.options.log_probs else 0
         lacking = [
             (row, place)
             for row, place in places

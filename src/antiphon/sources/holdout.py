@@ -41,6 +41,8 @@ class HoldOut:
             return cls(first_line=int(lines[-_count(data, len(lines))]))
         paths = Paths.of_table(data, file_paths(data.train)[0][1])
         different = np.unique(np.frombuffer(array("Q", (_hash(pair, paths) for pair in pairs)), np.uint64))
+        if not len(different):
+            return cls()  # whoever reads the pairs will say so
         return cls(limit=int(different[_count(data, len(different)) - 1]), paths=paths)
 
     def holds(self, pair: Pair) -> bool:

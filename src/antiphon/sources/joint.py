@@ -26,6 +26,7 @@ __all__ = [
     "END",
     "FIRST",
     "JOINT",
+    "LONGEST",
     "NOTHING",
     "SHAPES",
     "START",
@@ -40,6 +41,7 @@ JOINT = "joint.safetensors"
 SHAPES = ((1, 0), (1, 1), (1, 2), (2, 1))  # tokens that a unit can have of the source and of the target
 NOTHING = -1  # in a unit that is shorter
 START, END, UNKNOWN, FIRST = 0, 1, 2, 3  # before all units, after them, one never seen, and the first of them
+LONGEST = 40  # tokens of a side; what is longer is hardly a word, and is neither counted nor asked about
 KEPT = 8  # histories that are followed at one place; the least probable of more are given up
 
 Ints = NDArray[np.int64]
@@ -68,18 +70,21 @@ class JointNgrams:
     def log_prob(self, source: list[int], target: list[int]) -> float | None:
         """log p(source, target) = log Σ p(units), over all ways to cut both into known units.
 
-        Where there is none, over all ways with unknown units, too; None: no units are so long.
+        Where there is none, over all ways with unknown units, too; None: no units are so long, or a side has more than
+        LONGEST tokens.
         """
         return self.log_probs_of(source, [target])[0]
 
     def log_probs_of(self, source: list[int], targets: list[list[int]]) -> list[float | None]:
         """That of several targets of one source, which have many steps in common."""
         known: Arcs = {}
-        found = [self._summed(source, target, known, strange=False) for target in targets]
-        return [
-            self._summed(source, target, known, strange=True) if one is None else one
-            for target, one in zip(targets, found, strict=True)
-        ]
+        return [self._known_or_strange(source, target, known) for target in targets]
+
+    def _known_or_strange(self, source: list[int], target: list[int], known: Arcs) -> float | None:
+        if max(len(source), len(target)) > LONGEST or len(target) > 2 * len(source):
+            return None
+        found = self._summed(source, target, known, strange=False)
+        return self._summed(source, target, known, strange=True) if found is None else found
 
     def _summed(self, source: list[int], target: list[int], known: Arcs, *, strange: bool) -> float | None:
         places: dict[tuple[int, int], Ways] = {(0, 0): {self.start: 0.0}}

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from antiphon.config.schema import DataConfig
 from antiphon.sources.amounts import by_reason
+from antiphon.sources.holdout import HoldOut
 from antiphon.sources.pairs import Dropped, read_pairs
 from antiphon.sources.tokens import Tokenizer
 from antiphon.training.check import nothing_usable
@@ -18,11 +19,13 @@ Pair = tuple[list[int], list[int]]
 
 
 def counted_pairs(data: DataConfig, source: Tokenizer, target: Tokenizer, say: Callable[[str], None]) -> list[Pair]:
-    """All pairs of `data.train` as ids, also those that training holds out; what is left out is said."""
+    """The pairs as ids, less those that are held out as dev; what is left out is said."""
     say(f"counting {data.train if isinstance(data.train, str) else ' and '.join(data.train)}")
     pairs: list[Pair] = []
-    dropped = Dropped()
+    dropped, held_out = Dropped(), HoldOut.choose(data)
     for pair in read_pairs(data.train, data, dropped):
+        if held_out.holds(pair):
+            continue
         if len(pairs) == MOST:
             say(f"there are more pairs; the first {MOST:,} are counted")
             break

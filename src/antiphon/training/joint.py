@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from antiphon.errors import UserError
 from antiphon.folder import SOURCE_TOKENIZER, TARGET_TOKENIZER, is_whole, load_model, read_folder_config
-from antiphon.sources.joint import END, FIRST, START, Ints, JointNgrams
+from antiphon.sources.joint import END, FIRST, LONGEST, START, Ints, JointNgrams
 from antiphon.sources.ragged import Ragged
-from antiphon.sources.readers import one_text
 from antiphon.sources.rows import Corpus
 from antiphon.sources.tokens import load_tokenizer
 from antiphon.training.aligning import Aligned, align
@@ -24,7 +23,6 @@ __all__ = ["count_ngrams", "joint_of", "learn_joint", "make_joint"]
 
 ORDER = 8
 OFTEN = 6  # n-grams of so many units and more are kept only if they were seen twice
-LONGEST = 40  # tokens of a side; what is longer is hardly a word
 
 Doubles = NDArray[np.float64]
 Say = Callable[[str], None]
@@ -35,11 +33,13 @@ def make_joint(run: str | Path, *, say: Say = lambda _: None) -> JointNgrams:
     folder = Path(run)
     if not is_whole(folder):
         load_model(folder)  # which says what is missing; n-grams that cannot be read are no hindrance here
-    config = read_folder_config(folder)
-    if config.data.source is None or not one_text(config.data):
+    data = read_folder_config(folder).data
+    if data.source is None:
+        raise UserError(f"{folder}: a language model has no source that its text could go on together with")
+    if data.text is None:
         raise UserError(f"{folder}: joint n-grams are of one text and another, and this run reads no single text")
     source, target = (load_tokenizer(folder / name) for name in (SOURCE_TOKENIZER, TARGET_TOKENIZER))
-    found = learn_joint(counted_pairs(config.data, source, target, say), say)
+    found = learn_joint(counted_pairs(data, source, target, say), say)
     found.save(folder)
     return found
 
@@ -59,10 +59,13 @@ def learn_joint(pairs: list[Pair], say: Say) -> JointNgrams:
     if left := len(pairs) - len(aligned.rows):
         say(
             f"joint n-grams: {left:,} of {len(pairs):,} pairs are left out: a side has more than {LONGEST} tokens, "
-            "or the target more than two for each of the source"
+            "the target more than two for each of the source, or there are too many pairs"
         )
     if not aligned.rows:
-        raise UserError("joint n-grams: no pair of the training data can be used; set decoding.joint to 0")
+        raise UserError(
+            f"joint n-grams: none of {len(pairs):,} training pairs can be cut into units; do without them "
+            "(decoding.joint 0)"
+        )
     found = count_ngrams(aligned)
     say(f"joint n-grams: {len(found.units):,} units, {len(found.keys):,} n-grams")
     return found

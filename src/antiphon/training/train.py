@@ -15,7 +15,7 @@ from antiphon.decoding.generator import Generator
 from antiphon.errors import ConfigError, DivergedError, Interrupted
 from antiphon.folder import LoadedModel, fresh_model, is_whole, load_weights, save_model, save_weights
 from antiphon.sources.corpus import Prepared, prepare
-from antiphon.sources.joint import JOINT
+from antiphon.sources.joint import JOINT, JointNgrams
 from antiphon.sources.noise import noisy
 from antiphon.training.checkpoints import Checkpoint, Checkpoints, made_with
 from antiphon.training.display import Display
@@ -64,6 +64,7 @@ def train_run(config: Config, out: Path, *, display: Display, fresh: bool = Fals
             folder.start_over(keep_config=says_the_same(folder, config))
         for warning in prepared.facts["warnings"]:
             display.say(f"warning: {warning}")
+        joint = _joint(config, folder, prepared, display)
         with _threads(config.training.threads), StopSignals() as signals:
             run = _set_up(config, folder, prepared, display, signals.check)
             reason = run.loop.reason_to_stop()
@@ -71,7 +72,9 @@ def train_run(config: Config, out: Path, *, display: Display, fresh: bool = Fals
                 display.say(f"{out}: this run is finished ({reason}); --fresh starts over")
                 return
             _begin(run, prepared)
-            _go(run, prepared)
+            if joint is not None:
+                joint.save(out)
+            _go(run)
 
 
 @contextmanager
@@ -85,10 +88,9 @@ def _threads(count: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _go(run: Run, prepared: Prepared) -> None:
+def _go(run: Run) -> None:
     """Every way a run can end leaves a folder that can be used."""
     try:
-        _count_joint(run, prepared)
         reason = run.loop.run()
         finish(run.evaluator, run.progress, run.checkpoints, epochs=run.loop.epochs, reason=reason)
     except StopRequested as stop:
@@ -167,17 +169,10 @@ def _begin(run: Run, prepared: Prepared) -> None:
     )
 
 
-def _count_joint(run: Run, prepared: Prepared) -> None:
-    """Once, before the first update: then the model can be used as it will be, however early it is stopped."""
-    path = run.folder.path
-    if run.config.decoding.joint == 0 or (run.progress.update and (path / JOINT).is_file()):
-        return
-
-    def say(text: str) -> None:
-        run.loop.check()
-        run.display.say(text)
-
-    joint_of(prepared.train, say).save(path)
+def _joint(config: Config, folder: RunFolder, prepared: Prepared, display: Display) -> JointNgrams | None:
+    """Those that the run wants and has not got; one that goes on has them already."""
+    there = (folder.path / JOINT).is_file() and Checkpoints(folder.checkpoints).all()
+    return joint_of(prepared.train, display.say) if config.decoding.joint and not there else None
 
 
 def _leave(run: Run, exit_code: int) -> Interrupted:
