@@ -364,7 +364,7 @@ def all_of(generator: Generator, joint: float | None = None) -> list[str]:
 
 
 @pytest.mark.usefixtures("no_pictures")
-def test_they_are_counted_for_a_run_and_kept_in_its_folder(tmp_path: Path) -> None:
+def test_they_are_counted_for_a_run_and_kept_in_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run, said = small_run(tmp_path), list[str]()
     assert not (run / JOINT).exists()
     made = antiphon.joint(run, say=said.append)
@@ -383,6 +383,10 @@ def test_they_are_counted_for_a_run_and_kept_in_its_folder(tmp_path: Path) -> No
         all_of(export, joint=1.0)
     with pytest.raises(ModelFolderError, match="made for another vocabulary; make it again: antiphon joint"):
         load_joint(run, source_tokens=5, target_tokens=5)
+    monkeypatch.setattr(automaton, "FORMAT", 2)
+    with pytest.raises(ModelFolderError, match="format 1, this version reads 2; make it again: antiphon joint"):
+        antiphon.load(run)
+    monkeypatch.undo()
     (run / JOINT).write_bytes(b"no")
     with pytest.raises(ModelFolderError, match=r"cannot be read .*; make it again: antiphon joint"):
         antiphon.load(run)

@@ -38,6 +38,7 @@ __all__ = [
 ]
 
 JOINT = "joint.safetensors"
+FORMAT = 1
 SHAPES = ((1, 0), (1, 1), (1, 2), (2, 1))  # tokens that a unit can have of the source and of the target
 NOTHING = -1  # in a unit that is shorter
 START, END, UNKNOWN, FIRST = 0, 1, 2, 3  # before all units, after them, one never seen, and the first of them
@@ -165,6 +166,7 @@ class JointNgrams:
             "after": self.after.astype(np.int32),
             "backoff": self.backoff,
             "shorter": self.shorter.astype(np.int32),
+            "format": np.array([FORMAT]),
             "start": np.array([self.start]),
             "unknown": np.array([self.unknown]),
         }
@@ -178,6 +180,8 @@ def load_joint(folder: Path, *, source_tokens: int, target_tokens: int) -> Joint
         return None
     try:
         found = load_file(path)
+        if (version := int(found["format"][0])) != FORMAT:
+            raise ModelFolderError(f"{path}: format {version}, this version reads {FORMAT}; {again}")
         ints = {name: found[name].astype(np.int64) for name in ("units", "keys", "after", "shorter")}
         joint = JointNgrams(
             **ints,
