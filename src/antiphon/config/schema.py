@@ -188,8 +188,8 @@ class DecodingConfig(Section):
     max_length: Positive = Field(200, description="longest answer in tokens")
     joint: Annotated[float, Field(ge=0.0)] = Field(
         0.0,
-        description="how much joint n-grams of both texts, counted in training, count among the answers of a beam; for "
-        "texts that go on together from left to right, as spelling and sound. 0: none are counted",
+        description="weight of joint n-grams, counted in training, among the answers of a beam; for texts that go "
+        "together from left to right (spelling and sound). 0: none",
     )
     replace_unknown: bool = Field(
         False, description="<unk> may be said, and becomes the source token that was attended to most (or copied)"
