@@ -343,6 +343,8 @@ def small_run(
     pairs: list[str] = LETTERS,
     dev: str | None = "pairs.tsv",
     display: Display | None = None,
+    *,
+    fresh: bool = False,
 ) -> Path:
     """Letters and their capitals, learnt for a moment, so that answers end but are not right."""
     folder.mkdir(exist_ok=True)
@@ -355,7 +357,7 @@ def small_run(
         "decoding": {"beam": 12, "max_length": 8, "length_penalty": 0.0, "joint": joint},
         "evaluation": {"metrics": ["exact_match"]},
     }
-    return antiphon.train(Config.model_validate(config), folder / "run", display=display)
+    return antiphon.train(Config.model_validate(config), folder / "run", display=display, fresh=fresh)
 
 
 def all_of(generator: Generator, joint: float | None = None) -> list[str]:
@@ -424,7 +426,9 @@ def test_a_run_that_asks_for_them_counts_them_before_the_first_update(tmp_path: 
     small_run(tmp_path, joint=20.0, display=display)  # all is there
     assert [one for one in display.said if "round 1 of" in one] == counted
     antiphon.joint(run)
-    assert (run / JOINT).read_bytes() == before  # dev is left out by both
+    assert (run / JOINT).read_bytes() == before
+    small_run(tmp_path, joint=0.0, fresh=True)
+    assert not (run / JOINT).exists()
 
 
 @pytest.mark.usefixtures("no_pictures")
