@@ -55,6 +55,7 @@ def joint_of(train: Corpus, say: Say) -> JointNgrams:
 
 def learn_joint(pairs: list[Pair], say: Say) -> JointNgrams:
     """Cuts pairs into units and counts these; what is left out is said."""
+    say(f"joint n-grams: all ways to cut {len(pairs):,} pairs into pieces")
     aligned = align([pair for pair in pairs if max(map(len, pair)) <= LONGEST], say=say)
     if left := len(pairs) - len(aligned.rows):
         say(
