@@ -130,7 +130,8 @@ def test_more_samples_bring_no_new_tones() -> None:
 
 
 def test_a_constant_stays_and_the_same_rate_changes_nothing() -> None:
-    np.testing.assert_allclose(resampled(np.ones(4000), 44_100, 16_000)[200:-200], 1.0, rtol=1e-6)
+    found = resampled(np.ones(4000), 44_100, 16_000)[200:-200]
+    np.testing.assert_allclose(found, 1.0, rtol=1e-5)  # the order of its float32 sums is the processor's
     samples = sine(440, 8000)
     assert resampled(samples, 8000, 8000) is samples
 
