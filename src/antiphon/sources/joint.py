@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,16 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
 Ways = dict[int, float]  # state → log probability of what led there
 Arcs = dict[int, tuple[float, int]]  # state and unit → log probability and the state after
+
+
+class Tables(NamedTuple):
+    """The automaton as a loop in Python asks for it: Python's own values take a third of the time."""
+
+    places: dict[int, int]  # of keys
+    log_probs: list[float]
+    after: list[int]
+    backoff: list[float]
+    shorter: list[int]
 
 
 @dataclass(frozen=True)
@@ -119,18 +129,17 @@ class JointNgrams:
 
     def _arc(self, state: int, unit: int, known: Arcs) -> tuple[float, int]:
         """log p(unit | history), and the history after it."""
-        keys, size, paid, asked = self._places, len(self.units) + FIRST, 0.0, state
+        size = len(self.units) + FIRST
         key = state * size + unit
-        if key in known:
-            return known[key]
-        while (place := keys.get(asked * size + unit)) is None and asked:
-            paid += self._backoff[asked]
-            asked = self._shorter[asked]
-        step = self.unknown if place is None else self._log_probs[place]
-        known[key] = found = (paid + step, 0 if place is None else self._after[place])
-        return found
-
-    # What a loop in Python asks for is kept as Python's own values: a third of the time.
+        if key not in known:
+            tables, paid = self._tables, 0.0
+            while (place := tables.places.get(state * size + unit)) is None and state:
+                paid += tables.backoff[state]
+                state = tables.shorter[state]
+            known[key] = (
+                (paid + self.unknown, 0) if place is None else (paid + tables.log_probs[place], tables.after[place])
+            )
+        return known[key]
 
     @cached_property
     def _numbers(self) -> dict[tuple[tuple[int, ...], tuple[int, ...]], int]:
@@ -138,24 +147,11 @@ class JointNgrams:
         return {(tuple(cut[2 * u]), tuple(cut[2 * u + 1])): u + FIRST for u in range(len(self.units))}
 
     @cached_property
-    def _places(self) -> dict[int, int]:
-        return {key: place for place, key in enumerate(self.keys.tolist())}
-
-    @cached_property
-    def _log_probs(self) -> list[float]:
-        return list(self.log_probs.tolist())
-
-    @cached_property
-    def _after(self) -> list[int]:
-        return list(self.after.tolist())
-
-    @cached_property
-    def _backoff(self) -> list[float]:
-        return list(self.backoff.tolist())
-
-    @cached_property
-    def _shorter(self) -> list[int]:
-        return list(self.shorter.tolist())
+    def _tables(self) -> Tables:
+        return Tables(
+            {key: place for place, key in enumerate(self.keys.tolist())},
+            *(column.tolist() for column in (self.log_probs, self.after, self.backoff, self.shorter)),
+        )
 
     def save(self, folder: Path) -> None:
         """Replaces those of a model folder."""
