@@ -199,12 +199,8 @@ class Generator:
             return []
         if self.config.data.text is None:
             return ["joint: only for a source that is one text; leave it out"]
-        again = (
-            ""
-            if isinstance(self.engine, TorchEngine) and self.engine.name.startswith("torch")
-            else (", then export the run again")
-        )
-        return [f"joint: there are no joint n-grams; `antiphon joint RUN` counts them in its training pairs{again}"]
+        then = "" if self.engine.name.startswith("torch") else ", then export the run again"
+        return [f"joint: there are no joint n-grams; `antiphon joint RUN` counts them in its training pairs{then}"]
 
     def _prefixes(self, prefix: str | list[str], count: int) -> list[list[int]]:
         texts = [prefix] * count if isinstance(prefix, str) else prefix
