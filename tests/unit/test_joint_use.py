@@ -204,6 +204,9 @@ def test_a_run_that_asks_for_them_counts_them_before_the_first_update(tmp_path: 
     assert len(counted) == 2
     small_run(tmp_path, joint=20.0, display=display)  # all is there
     assert [one for one in display.said if "round 1 of" in one] == counted
+    (run / JOINT).unlink()
+    small_run(tmp_path, joint=20.0)  # finished, but for them
+    assert (run / JOINT).read_bytes() == before
     antiphon.joint(run)
     assert (run / JOINT).read_bytes() == before
     small_run(tmp_path, joint=0.0, fresh=True)

@@ -31,7 +31,6 @@ __all__ = [
     "SHAPES",
     "START",
     "UNKNOWN",
-    "Floats",
     "Ints",
     "JointNgrams",
     "load_joint",

@@ -76,7 +76,6 @@ def learn_joint(pairs: list[Pair], say: Say) -> JointNgrams:
 class Level:
     """The different n-grams of one length n. Their parts are numbers of n-grams one shorter."""
 
-    of: Ints  # [positions] the number of the n-gram that ends there; -1: its sequence begins too late
     history: Ints  # [M] h
     suffix: Ints  # [M] the n-gram without its first unit
     last: Ints  # [M] the unit u
@@ -126,18 +125,17 @@ def _levels(rows: list[list[int]], size: int, order: int) -> list[Level]:
     """The n-grams of START, units, END, for n = 1 to `order`."""
     text = np.concatenate([np.array([START, *(unit + FIRST for unit in row), END]) for row in rows])
     place = np.concatenate([np.arange(len(row) + 2) for row in rows])  # in its sequence
-    of, found = np.zeros(len(text), np.int64), []
+    of, found = np.zeros(len(text), np.int64), []  # which n-gram, one shorter, ends at each position
     for n in range(1, order + 1):
         ends = np.flatnonzero(place >= n - 1)
         history = of[ends - 1] if n > 1 else of[ends]
         _, where, number, seen = np.unique(
             history * size + text[ends], return_index=True, return_inverse=True, return_counts=True
         )
-        longer = np.full(len(text), -1, np.int64)
-        longer[ends] = number
         at = ends[where]
-        found.append(Level(longer, history[where], of[at], text[at], place[at] == n - 1, seen))
-        of = longer
+        found.append(Level(history[where], of[at], text[at], place[at] == n - 1, seen))
+        of = np.full(len(text), -1, np.int64)  # where the sequence begins too late there is none
+        of[ends] = number
     return found
 
 

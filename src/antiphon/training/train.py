@@ -69,6 +69,8 @@ def train_run(config: Config, out: Path, *, display: Display, fresh: bool = Fals
             run = _set_up(config, folder, prepared, display, signals.check)
             reason = run.loop.reason_to_stop()
             if reason and is_finished(folder, reason):
+                if joint is not None:  # they were taken away
+                    joint.save(out)
                 display.say(f"{out}: this run is finished ({reason}); --fresh starts over")
                 return
             _begin(run, prepared)
