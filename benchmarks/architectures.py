@@ -22,7 +22,7 @@ from pathlib import Path
 
 import antiphon
 from antiphon.api import read_examples
-from antiphon.config.read import read_config
+from antiphon.config.load import read_config
 from antiphon.evaluation.evaluate import evaluate_examples
 
 WORDS = 20_000

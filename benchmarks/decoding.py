@@ -26,8 +26,8 @@ from sacrebleu.metrics.bleu import BLEU
 
 import antiphon
 from antiphon.api import read_examples
-from antiphon.sources.pairs import Example
-from antiphon.sources.shortlist import SHORTLIST
+from antiphon.data.pairs import Example
+from antiphon.ngrams.shortlist import SHORTLIST
 
 WORKER = Path(__file__).with_name("decoding_worker.py")
 BEAMS = (1, 5)

@@ -17,9 +17,8 @@ from typing import Any
 import torch
 
 import antiphon
-from antiphon.sources.given import SOURCE_TOKENIZER, TARGET_TOKENIZER
-from antiphon.sources.tokens import load_tokenizer
-from antiphon.sources.vocabulary import EOS, PAD, SOS, UNK
+from antiphon.data.build_tokenizer import SOURCE_TOKENIZER, TARGET_TOKENIZER, load_tokenizer
+from antiphon.data.tokenizers import EOS, PAD, SOS, UNK
 
 SIZE, LONGEST = 64, 100
 Answer = Callable[[list[str], int, int], list[str]]  # texts, beam, batch size → texts

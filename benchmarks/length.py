@@ -15,7 +15,7 @@ from pathlib import Path
 
 import antiphon
 from antiphon.api import read_examples
-from antiphon.config.read import read_config
+from antiphon.config.load import read_config
 
 BUCKET = 4  # lengths 1-4, 5-8, ...
 LSTM = {"embedding": 64, "size": 256, "cell": "lstm", "dropout": 0.0}

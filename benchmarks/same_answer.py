@@ -14,7 +14,7 @@ import time
 
 import antiphon
 from antiphon.api import read_examples
-from antiphon.decoding.generation import Generation
+from antiphon.inference.generation import Generation
 
 TOLERANCE = 1e-4
 

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from tiny_models import choices
 
-from antiphon.config.models import (
+from antiphon.config.networks import (
     AttentionConfig,
     Cell,
     ConcatenatedConfig,

@@ -7,11 +7,11 @@ from typing import Any
 
 from tiny_models import fill
 
-from antiphon.build import build_model
 from antiphon.config.schema import Config
-from antiphon.decoding.generator import Generator
-from antiphon.folder import LoadedModel, save_model
-from antiphon.sources.tokens import WordTokenizer
+from antiphon.data.tokenizers import WordTokenizer
+from antiphon.inference.generator import Generator
+from antiphon.model_folder import LoadedModel, save_model
+from antiphon.models.build import build_model
 
 SOURCE, TARGET = WordTokenizer(list("abcdefgh")), WordTokenizer(list("KLMNO"))
 BLOCKS: dict[str, Any] = {"kind": "transformer", "size": 8, "heads": 2, "feedforward": 8, "dropout": 0.0}

@@ -10,12 +10,12 @@ import torch
 from pydantic import BaseModel
 from torch import Tensor, nn
 
-from antiphon.build import build_model
-from antiphon.config.models import BahdanauConfig, LuongConfig, ModelConfig, RecurrentEncoderConfig
-from antiphon.model import SequenceModel
+from antiphon.config.networks import BahdanauConfig, LuongConfig, ModelConfig, RecurrentEncoderConfig
+from antiphon.data.batches import Batch, source_batch
+from antiphon.data.tokenizers import EOS, PAD
+from antiphon.models.build import build_model
+from antiphon.models.model import SequenceModel
 from antiphon.sequence import Sequence
-from antiphon.sources.batches import Batch, source_batch
-from antiphon.sources.vocabulary import EOS, PAD
 
 SOURCE_TOKENS, TARGET_TOKENS = 11, 9
 # Three sources of unequal length, and a target of equal length for each.

@@ -9,12 +9,11 @@ import torch
 from tiny_generators import GRU, RECURRENT
 from tiny_models import fill
 
-from antiphon.build import build_model
 from antiphon.config.schema import Config
-from antiphon.decoding.generator import Generator
-from antiphon.folder import LoadedModel
-from antiphon.sources.tokens import CharacterTokenizer, Tokenizer, WordTokenizer
-from antiphon.sources.vocabulary import EOS, UNK
+from antiphon.data.tokenizers import EOS, UNK, CharacterTokenizer, Tokenizer, WordTokenizer
+from antiphon.inference.generator import Generator
+from antiphon.model_folder import LoadedModel
+from antiphon.models.build import build_model
 
 LETTERS = "abcdef"
 TARGET = WordTokenizer(list("KLMNO"))

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from antiphon._version import __version__
+
 if TYPE_CHECKING:
     from antiphon.api import check, evaluate, explain, load, map_sentences, positions, train
-    from antiphon.decoding.generation import Generation
-    from antiphon.decoding.generator import Generator
     from antiphon.errors import AntiphonError, UserError
+    from antiphon.inference.generation import Generation
+    from antiphon.inference.generator import Generator
 
 __all__ = [
     "AntiphonError",
@@ -35,12 +37,11 @@ __all__ = [
     "train",
     "tree",
 ]
-__version__ = "0.1.0"
 
 _HOMES = {
     "AntiphonError": "antiphon.errors",
-    "Generation": "antiphon.decoding.generation",
-    "Generator": "antiphon.decoding.generator",
+    "Generation": "antiphon.inference.generation",
+    "Generator": "antiphon.inference.generator",
     "UserError": "antiphon.errors",
 }
 

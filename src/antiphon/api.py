@@ -8,40 +8,35 @@ from typing import Any, Unpack
 
 from numpy.typing import NDArray
 
-from antiphon.config.read import read_config, usable_part
+from antiphon.autoconfig.columns import is_table
+from antiphon.config.load import read_config, usable_part
 from antiphon.config.schema import Config, DataConfig, TextConfig
-from antiphon.decoding.engine import ForeignModel
-from antiphon.decoding.ensemble import Combine, ensemble_of
-from antiphon.decoding.generation import Generation, TokenTree
-from antiphon.decoding.generator import Generator
-from antiphon.decoding.int8 import with_int8
-from antiphon.decoding.layout import laid_out
-from antiphon.decoding.wishes import Wishes
+from antiphon.data.build_source import one_text
+from antiphon.data.encode import nothing_usable, usable_pairs
+from antiphon.data.pairs import Dropped, Example, Paths, file_paths, group, read_pairs
 from antiphon.errors import ConfigError, UserError
 from antiphon.evaluation.evaluate import Evaluation, evaluate_examples
-from antiphon.export.engines import export_model as write_export
-from antiphon.export.engines import load_any
-from antiphon.export.importing import import_folder
-from antiphon.folder import LoadedModel
-from antiphon.pictures.map import SentenceMap, draw_map, make_map
-from antiphon.pictures.page import page_problems
-from antiphon.pictures.positions import draw_positions, position_tables
-from antiphon.pictures.sentences import Pool
-from antiphon.pictures.sources import draw_sources
-from antiphon.pictures.tree import draw_tree
-from antiphon.pictures.views import Kind, answer_and_look, draw_view, view_of
-from antiphon.sources.columns import is_table
-from antiphon.sources.joint import JointNgrams
-from antiphon.sources.looking import usable_pairs
-from antiphon.sources.pairs import Dropped, Example, file_paths, group, read_pairs
-from antiphon.sources.paths import Paths
-from antiphon.sources.readers import one_text
-from antiphon.sources.shortlist import Shortlist
-from antiphon.training.check import CheckReport, check_run, nothing_usable
+from antiphon.export.base import export_model as write_export
+from antiphon.export.base import load_any
+from antiphon.export.huggingface_read import import_folder
+from antiphon.inference.engine import ForeignModel
+from antiphon.inference.ensemble import Combine, ensemble_of
+from antiphon.inference.generation import Generation, TokenTree
+from antiphon.inference.generator import Generator
+from antiphon.inference.int8 import with_int8
+from antiphon.inference.wishes import Wishes
+from antiphon.model_folder import LoadedModel, laid_out
+from antiphon.ngrams.joint import JointNgrams
+from antiphon.ngrams.shortlist import Shortlist
+from antiphon.plots.attention_views import Kind, answer_and_look, draw_sources, draw_view, view_of
+from antiphon.plots.map_page import page_problems
+from antiphon.plots.positional_encoding import draw_positions, position_tables
+from antiphon.plots.search_tree import draw_tree
+from antiphon.plots.sentence_map import Pool, SentenceMap, draw_map, make_map
+from antiphon.training.check import CheckReport, check_run
 from antiphon.training.display import Display, SilentDisplay
-from antiphon.training.joint import make_joint
-from antiphon.training.shortlist import make_shortlist
-from antiphon.training.train import train_run
+from antiphon.training.run import train_run
+from antiphon.training.side_models import make_joint, make_shortlist
 
 __all__ = [
     "CheckReport",

@@ -1,4 +1,4 @@
-"""Writing so that nothing is ever half there: temporary name, sync, rename."""
+"""Where prepared data lies, and how something whole gets there."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,11 @@ from antiphon.errors import DiskError
 
 __all__ = [
     "TEMPORARY",
+    "cache_folder",
     "discard",
     "disk_errors",
     "publish",
+    "publish_in_cache",
     "sha256",
     "sweep",
     "sync",
@@ -29,6 +31,8 @@ __all__ = [
     "write_bytes",
     "write_text",
 ]
+
+# Writing so that nothing is ever half there: temporary name, sync, rename.
 
 TEMPORARY = ".making-"
 ASIDE = f"{TEMPORARY}aside-"  # holds a folder whose replacement is not in its place yet
@@ -186,3 +190,17 @@ def _remove(path: Path) -> None:
 def sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def cache_folder() -> Path:
+    """$ANTIPHON_CACHE, else $XDG_CACHE_HOME/antiphon, else ~/.cache/antiphon."""
+    if own := os.environ.get("ANTIPHON_CACHE"):
+        return Path(own)
+    if shared := os.environ.get("XDG_CACHE_HOME"):
+        return Path(shared) / "antiphon"
+    return Path("~/.cache/antiphon").expanduser()
+
+
+def publish_in_cache(folder: Path, *, replace: bool = False) -> AbstractContextManager[Path]:
+    """As `files.publish`; the way out of a full disk is another cache."""
+    return publish(folder, replace=replace, otherwise="set ANTIPHON_CACHE to another folder")

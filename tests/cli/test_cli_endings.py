@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from antiphon import api
-from antiphon.cli.output import put_json, put_line
+from antiphon.cli.io import put_json, put_line
 from antiphon.errors import ConfigError, DiskError, Interrupted
-from antiphon.visible import visible
+from antiphon.text import visible
 
 MAIN = [sys.executable, "-m", "antiphon.cli.main"]
 

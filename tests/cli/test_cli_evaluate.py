@@ -10,9 +10,9 @@ import pytest
 
 from antiphon.cli.evaluate import put_table
 from antiphon.cli.main import run
-from antiphon.evaluation.bootstrap import Estimate
 from antiphon.evaluation.classes import compare_classes
 from antiphon.evaluation.evaluate import Evaluation
+from antiphon.evaluation.intervals import Estimate
 
 CONFIG = """\
 data: {train: PAIRS, hold_out: 0.1, source: {column: text, tokens: words}, target: {column: label, tokens: words}}

@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 
 from antiphon import __version__
-from antiphon.cli.files import METRICS
+from antiphon.cli.io import METRICS
 from antiphon.config.schema import Metric
 
 COMMANDS = [

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.cli.output import program
-from antiphon.config.read import read_config, recipe_names, recipe_text
+from antiphon.cli.io import program
+from antiphon.config.load import read_config, recipe_names, recipe_text
 
 RECIPES = ", ".join(recipe_names())
 

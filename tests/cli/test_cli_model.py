@@ -15,10 +15,10 @@ import pytest
 from tiny_generators import tiny_folder
 
 from antiphon.cli.evaluate import put_table
-from antiphon.decoding.generator import Generator
-from antiphon.decoding.writer import Writer
-from antiphon.evaluation.bootstrap import Estimate
 from antiphon.evaluation.evaluate import Evaluation
+from antiphon.evaluation.intervals import Estimate
+from antiphon.inference.engine import Writer
+from antiphon.inference.generator import Generator
 
 LINES = ["a b c", "d", "", "b b", "c a d b", "a a"]
 STDIN = "".join(f"{line}\n" for line in LINES).encode()

@@ -161,7 +161,7 @@ def test_too_many_for_a_page_are_refused_before_they_are_read(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("antiphon.pictures.page.MOST", 3)
+    monkeypatch.setattr("antiphon.plots.map_page.MOST", 3)
     monkeypatch.setattr("antiphon.api.make_map", lambda *_: pytest.fail("the sentences were encoded"))
     out = str(tmp_path / "map.html")
     ended = antiphon("map", folder("bahdanau"), "-", "--out", out, stdin=b"a\nb\nc\nd\n")

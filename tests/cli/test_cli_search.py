@@ -73,7 +73,7 @@ def other(model: str, tmp_path: Path) -> str:
     """The same run, nudged: it says other things."""
     loaded = api.load(model)
     weights = {name: value * 1.5 for name, value in loaded.model.state_dict().items()}
-    from antiphon.folder import save_model
+    from antiphon.model_folder import save_model
 
     save_model(tmp_path / "other", loaded.config, weights, loaded.source_tokenizer, loaded.target_tokenizer)
     return str(tmp_path / "other")

@@ -15,9 +15,9 @@ import typer
 from rich.console import Console
 
 from antiphon.cli.main import app
-from antiphon.config.read import read_config
+from antiphon.config.load import read_config
 from antiphon.config.schema import Config
-from antiphon.sources.pairs import Example
+from antiphon.data.pairs import Example
 from antiphon.training import demo
 
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]

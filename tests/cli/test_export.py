@@ -11,8 +11,8 @@ import pytest
 from tiny_generators import tiny_folder
 
 from antiphon.cli.export import Engine
-from antiphon.cli.output import program
-from antiphon.export.engines import TARGETS
+from antiphon.cli.io import program
+from antiphon.export.base import TARGETS
 
 STDIN = b"a b c\nh\n\nd e f g\n"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tiny_models import tiny_model
 
-from antiphon.config.models import ModelConfig
-from antiphon.model import SequenceModel
+from antiphon.config.networks import ModelConfig
+from antiphon.models.model import SequenceModel
 
 pytest.register_assert_rewrite("every_model")
 

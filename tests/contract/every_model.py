@@ -1,4 +1,4 @@
-"""What holds for every model that build.py can make: in use, in search, and in training.
+"""What holds for every model that models/build.py can make: in use, in search, and in training.
 
 The tests stand here and run in two files, each with its half of the models: two processes share the work. A model is
 built once for all that is asked of it.
@@ -16,18 +16,17 @@ from safetensors.torch import load, save
 from tiny_models import INPUTS, ROWS, SOURCE_TOKENS, close, sizes, tensors, tiny_batch, tiny_model
 from torch import Tensor
 
-from antiphon.build import build_model
-from antiphon.config.models import AttentionConfig, ConcatenatedConfig, EncoderDecoderConfig, ModelConfig
+from antiphon.config.networks import AttentionConfig, ConcatenatedConfig, EncoderDecoderConfig, ModelConfig
 from antiphon.config.schema import TrainingConfig
-from antiphon.decoders.state import Looks, Step
-from antiphon.decoding.ask import Ask
-from antiphon.decoding.beam import beam_search
-from antiphon.decoding.room import ShrinkingRoom
-from antiphon.model import SequenceModel
+from antiphon.data.batches import source_batch
+from antiphon.data.tokenizers import EOS, PAD, SOS
+from antiphon.models.build import build_model
+from antiphon.models.decoders.decoder import Looks, Step
+from antiphon.models.model import SequenceModel
+from antiphon.search.beam import ShrinkingRoom, beam_search
+from antiphon.search.hypothesis import Ask
 from antiphon.sequence import Sequence, State
-from antiphon.sources.batches import source_batch
-from antiphon.sources.vocabulary import EOS, PAD, SOS
-from antiphon.training.teaching import teach
+from antiphon.training.step import teach
 
 
 def test_in_use(model: SequenceModel, config: ModelConfig) -> None:

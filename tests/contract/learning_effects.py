@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from tiny_runs import Ran, distance, same
 
-from antiphon.decoding.generator import Generator
+from antiphon.data.noise import noisy
+from antiphon.data.prepare import prepare
 from antiphon.evaluation.evaluate import evaluate_examples
-from antiphon.folder import LoadedModel, load_model
-from antiphon.sources.corpus import prepare
-from antiphon.sources.noise import noisy
+from antiphon.inference.generator import Generator
+from antiphon.model_folder import LoadedModel, load_model
 from antiphon.training import loop
 
 Train = Callable[..., Ran]

@@ -11,14 +11,14 @@ import torch
 from model_cases import ENCODERS, MULTI_HEAD, TRANSFORMER, encoder_decoder, recurrent_decoder
 from tiny_models import fill
 
-from antiphon.build import build_for
 from antiphon.config.checks import check_config
-from antiphon.config.models import EncoderDecoderConfig
+from antiphon.config.networks import EncoderDecoderConfig
 from antiphon.config.schema import Config
-from antiphon.model import SequenceModel
+from antiphon.data.batches import source_batch
+from antiphon.data.source import Read, Values
+from antiphon.models.build import build_for
+from antiphon.models.model import SequenceModel
 from antiphon.sequence import Sequence, Several
-from antiphon.sources.batches import source_batch
-from antiphon.sources.source import Read, Values
 
 Source = dict[str, Any]
 TARGET_TOKENS, TEXT_TOKENS = 9, 11

@@ -11,14 +11,15 @@ from model_cases import CASES, CROSSED, DECODERS, ENCODERS, encoder_decoder
 from pydantic import BaseModel
 from tiny_models import choices, one_table, sizes
 
-from antiphon import build
-from antiphon.build import build_model
-from antiphon.config import models, schema
+from antiphon.config import networks as models
+from antiphon.config import schema
 from antiphon.config.checks import check_config
-from antiphon.config.models import EncoderDecoderConfig, ModelConfig
+from antiphon.config.checks_sources import FRONTS_OF
+from antiphon.config.networks import EncoderDecoderConfig, ModelConfig
 from antiphon.config.schema import Config
-from antiphon.config.sources import FRONTS_OF
 from antiphon.errors import ConfigError
+from antiphon.models import build
+from antiphon.models.build import build_model
 
 # The words that make a combination; all others are options of one part.
 CROSSING = {

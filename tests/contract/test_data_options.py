@@ -20,20 +20,18 @@ from tiny_models import choices, fill
 from tiny_runs import WORDS, tiny_config
 from wishing_models import Leaning, wishing_model
 
-from antiphon.build import build_model
 from antiphon.config import schema
 from antiphon.config.schema import Config, DataConfig, DecodingConfig, NoiseConfig, TextConfig, TrainingConfig
-from antiphon.config.section import Section
-from antiphon.decoding.generator import Generator
+from antiphon.config.sources import Section
+from antiphon.data.prepare import Prepared, prepare
+from antiphon.data.tokenizers import EOS, CharacterTokenizer
 from antiphon.errors import DataError
-from antiphon.folder import LoadedModel, save_model
+from antiphon.inference.generator import Generator
+from antiphon.model_folder import LoadedModel, save_model
+from antiphon.models.build import build_model
+from antiphon.ngrams.train_joint import align, count_ngrams
 from antiphon.sequence import Sequence
-from antiphon.sources.corpus import Prepared, prepare
-from antiphon.sources.tokens import CharacterTokenizer
-from antiphon.sources.vocabulary import EOS
-from antiphon.training.aligning import align
-from antiphon.training.feeding import batches_of
-from antiphon.training.joint import count_ngrams
+from antiphon.training.step import batches_of
 
 Prepare = Callable[..., Prepared]
 ONE_ROW = TrainingConfig(batch_tokens=1)

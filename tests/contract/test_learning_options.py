@@ -12,11 +12,11 @@ from tiny_runs import BASE, Ran, distance, run, tiny_config, write_pairs
 from torch import Tensor
 
 from antiphon.config.schema import NoiseConfig
-from antiphon.folder import load_model
-from antiphon.sources.corpus import prepare
-from antiphon.sources.feed import PairBatches
-from antiphon.sources.vocabulary import EOS, UNK
-from antiphon.training.feeding import batches_of
+from antiphon.data.batches import PairBatches
+from antiphon.data.prepare import prepare
+from antiphon.data.tokenizers import EOS, UNK
+from antiphon.model_folder import load_model
+from antiphon.training.step import batches_of
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 ENCODER, DECODER = BASE["model"]["encoder"], BASE["model"]["decoder"]

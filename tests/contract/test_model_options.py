@@ -14,10 +14,8 @@ from source_cases import CASES
 from tiny_models import INPUTS, ROWS, choices, fill, tiny_batch
 from torch import Tensor, nn
 
-from antiphon.attention.multihead import MultiHeadAttention
-from antiphon.build import build_model
 from antiphon.config.checks import check_config
-from antiphon.config.models import (
+from antiphon.config.networks import (
     AttentionConfig,
     BahdanauConfig,
     ConcatenatedConfig,
@@ -35,12 +33,14 @@ from antiphon.config.models import (
     TransformerEncoderConfig,
 )
 from antiphon.config.schema import TrainingConfig
-from antiphon.config.sound import LinearConfig, SubsampledConfig
-from antiphon.encoders.norms import AddAndNorm
+from antiphon.config.sources import LinearConfig, SubsampledConfig
+from antiphon.data.batches import source_batch
 from antiphon.errors import UserError
-from antiphon.model import SequenceModel
-from antiphon.sources.batches import source_batch
-from antiphon.training.teaching import teach
+from antiphon.models.build import build_model
+from antiphon.models.layers.blocks import AddAndNorm
+from antiphon.models.model import SequenceModel
+from antiphon.models.multihead import MultiHeadAttention
+from antiphon.training.step import teach
 
 ONLY_CHOICE = object()  # a word with one meaning so far; a second one needs an effect
 IN_RUNS = object()  # of training; test_learning_options.py looks at whole runs
@@ -351,7 +351,7 @@ def test_sizes_are_those_of_the_config() -> None:
 
 
 def test_no_bridge_is_drawn_that_nothing_goes_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("antiphon.build.Bridge", None)
+    monkeypatch.setattr("antiphon.models.build.Bridge", None)
     assert build_model(changed(StaticContextConfig, feed="every-step"), **TOKENS).decoder.context.bridge is None
 
 

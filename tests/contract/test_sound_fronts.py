@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tiny_models import close, fill
 from torch import Tensor
 
-from antiphon.config.sound import LinearConfig, SubsampledConfig
-from antiphon.encoders.sound import LinearFront, SubsampledFront
+from antiphon.config.sources import LinearConfig, SubsampledConfig
+from antiphon.models.frontends.audio_frontend import LinearFront, SubsampledFront
 from antiphon.sequence import Sequence
 
 D, E = 3, 6

@@ -15,13 +15,22 @@ from pydantic import BaseModel
 from source_cases import CASES, INPUTS, Case, batch
 from torch import Tensor
 
-from antiphon.config.image import CellsConfig, FrameCellsConfig, FramesConfig, ImageConfig, PatchesConfig
 from antiphon.config.schema import DataConfig
-from antiphon.config.sound import AudioConfig, FeaturesConfig, LinearConfig, SubsampledConfig
+from antiphon.config.sources import (
+    AudioConfig,
+    CellsConfig,
+    FeaturesConfig,
+    FrameCellsConfig,
+    FramesConfig,
+    ImageConfig,
+    LinearConfig,
+    PatchesConfig,
+    SubsampledConfig,
+)
+from antiphon.data.build_source import file_source
+from antiphon.data.prepare import Prepared, prepare
+from antiphon.data.source import Array
 from antiphon.errors import DataError
-from antiphon.sources.corpus import Prepared, prepare
-from antiphon.sources.readers import file_source
-from antiphon.sources.reading import Array
 
 ONLY_CHOICE = object()
 IN_TABLES = object()  # tested below with whole tables, for every kind

@@ -12,11 +12,11 @@ from tiny_models import close
 from torch import Tensor
 
 from antiphon.config.schema import TrainingConfig
-from antiphon.model import SequenceModel
+from antiphon.data.batches import Batch
+from antiphon.data.tokenizers import EOS
+from antiphon.models.model import SequenceModel
 from antiphon.sequence import Sequence, Several
-from antiphon.sources.batches import Batch
-from antiphon.sources.vocabulary import EOS
-from antiphon.training.teaching import teach
+from antiphon.training.step import teach
 
 
 @pytest.fixture(params=CASES.values(), ids=list(CASES))

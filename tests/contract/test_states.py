@@ -9,13 +9,12 @@ from every_model import AROUND, step_of
 from model_cases import STATES
 from tiny_models import ROWS, close, tiny_model
 
-from antiphon.config.models import ModelConfig
-from antiphon.decoding.beam import beam_search
-from antiphon.decoding.greedy import greedy_search
-from antiphon.decoding.room import ShrinkingRoom
-from antiphon.model import SequenceModel
+from antiphon.config.networks import ModelConfig
+from antiphon.data.batches import source_batch
+from antiphon.models.model import SequenceModel
+from antiphon.search.beam import ShrinkingRoom, beam_search
+from antiphon.search.greedy import greedy_search
 from antiphon.sequence import State
-from antiphon.sources.batches import source_batch
 
 Said = list[tuple[int, list[int]]]  # of each hypothesis, the sentence and the tokens so far
 TURNS = [

@@ -14,16 +14,17 @@ from learning_effects import noise, sampling, sampling_schedule, sampling_update
 from safetensors.torch import load_file
 from tiny_runs import Ran, distance, run, same, tiny_config, write_pairs
 
-from antiphon.build import build_model
 from antiphon.config.schema import EvaluationConfig, TrainingConfig
-from antiphon.decoding.generator import Generator
+from antiphon.data import batches as feed
+from antiphon.data.pairs import Example
+from antiphon.data.prepare import prepare
 from antiphon.errors import DivergedError
-from antiphon.evaluation import bootstrap
-from antiphon.sources import feed
-from antiphon.sources.corpus import prepare
-from antiphon.sources.pairs import Example
-from antiphon.training import evaluator, teaching
-from antiphon.training.loss import Loss
+from antiphon.evaluation import intervals as bootstrap
+from antiphon.inference.generator import Generator
+from antiphon.models.build import build_model
+from antiphon.training import evaluator
+from antiphon.training import step as teaching
+from antiphon.training.step import Loss
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 Train = Callable[..., Ran]

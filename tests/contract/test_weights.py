@@ -10,12 +10,11 @@ from every_model import logits_of, padded
 from model_cases import CASES, FOLDERS
 from tiny_models import INPUTS, ROWS, close, one_table, sizes, tiny_model
 
-from antiphon.config.models import ModelConfig
+from antiphon.config.networks import ModelConfig
 from antiphon.config.schema import Config
-from antiphon.folder import load_model, save_model
-from antiphon.sources.batches import source_batch
-from antiphon.sources.tokens import WordTokenizer
-from antiphon.sources.vocabulary import PAD, SPECIALS
+from antiphon.data.batches import source_batch
+from antiphon.data.tokenizers import PAD, SPECIALS, WordTokenizer
+from antiphon.model_folder import load_model, save_model
 
 
 @pytest.mark.parametrize("case", list(FOLDERS.values()), ids=list(FOLDERS))

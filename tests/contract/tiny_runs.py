@@ -15,7 +15,7 @@ from torch import Tensor
 
 from antiphon.config.schema import Config
 from antiphon.training.display import SilentDisplay
-from antiphon.training.train import train_run
+from antiphon.training.run import train_run
 
 WORDS = ["".join(letters) for length in (1, 2, 3) for letters in product("abcd", repeat=length)][::2]
 # Dropout is 0, the rate is constant and nothing is clipped, so that one key's effect can be seen alone.

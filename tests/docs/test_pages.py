@@ -10,9 +10,9 @@ import pytest
 from tiny_generators import BLOCKS, MODELS, SOURCE, TARGET, tiny_config, tiny_folder
 from tiny_models import fill
 
-from antiphon.build import build_model
 from antiphon.cli.main import run
-from antiphon.folder import save_model
+from antiphon.model_folder import save_model
+from antiphon.models.build import build_model
 
 DOCS = Path(__file__).parents[2] / "docs"
 LINES = ["a b c", "", "d e", "f"]

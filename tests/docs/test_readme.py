@@ -13,9 +13,9 @@ import typer
 
 import antiphon
 from antiphon.cli.main import app
-from antiphon.config.read import read_config, recipe_names, recipe_text
-from antiphon.decoding.generation import Generation
-from antiphon.decoding.generator import Generator
+from antiphon.config.load import read_config, recipe_names, recipe_text
+from antiphon.inference.generation import Generation
+from antiphon.inference.generator import Generator
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(

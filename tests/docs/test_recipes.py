@@ -10,14 +10,13 @@ from pathlib import Path
 import pytest
 
 from antiphon.api import evaluate, load, train
-from antiphon.build import build_for
-from antiphon.config.image import FramesConfig
-from antiphon.config.read import read_config, recipe_names, recipe_text
+from antiphon.config.load import read_config, recipe_names, recipe_text
 from antiphon.config.schema import SourceConfig, TextConfig
-from antiphon.config.sound import AudioConfig, FeaturesConfig
-from antiphon.sources import moving
-from antiphon.sources.pairs import Dropped, read_pairs
-from antiphon.sources.tokens import train_tokenizer
+from antiphon.config.sources import AudioConfig, FeaturesConfig, FramesConfig
+from antiphon.data import moving
+from antiphon.data.build_tokenizer import train_tokenizer
+from antiphon.data.pairs import Dropped, read_pairs
+from antiphon.models.build import build_for
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 NAMES = recipe_names()

@@ -12,12 +12,12 @@ from typing import get_args
 import pytest
 from torch import nn
 
-from antiphon.build import ALIGNMENTS, DECODERS, ENCODERS, FRONTS, MODELS, SCORES, build_for
 from antiphon.config.checks import check_config
-from antiphon.config.models import EncoderDecoderConfig
-from antiphon.config.read import read_config
-from antiphon.config.write import flat as flat_values
-from antiphon.config.yamltext import parse_override
+from antiphon.config.dump import flat as flat_values
+from antiphon.config.load import read_config
+from antiphon.config.networks import EncoderDecoderConfig
+from antiphon.config.yaml_text import parse_override
+from antiphon.models.build import ALIGNMENTS, DECODERS, ENCODERS, FRONTS, MODELS, SCORES, build_for
 
 TEXT = (Path(__file__).parents[2] / "docs" / "textbook.md").read_text("utf-8")
 
@@ -95,7 +95,7 @@ def test_the_configuration_selects_the_class(row: Row) -> None:
 
 
 def test_everything_in_build_has_a_row() -> None:
-    """What `build.py` lists is in the textbook."""
+    """What `models/build.py` lists is in the textbook."""
     settings = {f"{key}={value}" for row in ROWS for key, value in flat(row.settings).items()}
     wanted = {
         *(f"model.front.kind={name}" for name in FRONTS),

@@ -20,9 +20,9 @@ USE = """
 from pathlib import Path
 import torch
 import antiphon
-from antiphon.attention.scores import DistanceScore
-from antiphon.build import build_model
-from antiphon.config.read import read_config
+from antiphon.models.attention import DistanceScore
+from antiphon.models.build import build_model
+from antiphon.config.load import read_config
 from antiphon.errors import UserError
 
 Path("pairs.tsv").write_text("a b c\\tc b a\\nb c\\tc b\\n")
@@ -97,7 +97,7 @@ def changed(text: str, name: str, change: str) -> str:
 
 def test_a_score_of_ones_own_is_twelve_lines() -> None:
     """Every line that is new or changed, blank ones too."""
-    assert [name for name, _ in changes()] == ["attention/scores.py", "build.py", "config/models.py"]
+    assert [name for name, _ in changes()] == ["models/attention.py", "models/build.py", "config/networks.py"]
     new = [line for _, change in changes() for line in change.split("\n") if line.startswith("+")]
     assert len(new) == 12
     assert "Twelve lines in three files" in TOUR

@@ -88,8 +88,8 @@ def before(module: Any, name: str, fault: Fault) -> None:  # noqa: ANN401 - modu
 
 def spoil_losses(first: int, last: int) -> None:
     """The losses of these batches are not a number."""
-    from antiphon.training import teaching
-    from antiphon.training.loss import Loss
+    from antiphon.training import step as teaching
+    from antiphon.training.step import Loss
 
     count = 0
     really = teaching.cross_entropy
@@ -106,7 +106,9 @@ def spoil_losses(first: int, last: int) -> None:
 
 def install(order: dict[str, Any]) -> Callable[[], None]:
     """Puts the fault of an order in place; returns what to do at the end."""
-    from antiphon.training import checkpoints, evaluator, finish, run_folder, teaching, train
+    from antiphon.training import checkpoints, evaluator, finish, run_folder
+    from antiphon.training import run as train
+    from antiphon.training import step as teaching
 
     if not order["pictures"]:
         train.draw_pictures = finish.draw_pictures = lambda *_: None  # type: ignore[attr-defined]
@@ -165,7 +167,7 @@ def warm_up() -> None:
     for module in ("torch._dynamo", "antiphon.api", "antiphon.training.display"):
         importlib.import_module(module)
     from antiphon.cli.main import commands
-    from antiphon.config.problems import schema
+    from antiphon.config.messages import schema
 
     commands()
     schema()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.config.read import read_config
+from antiphon.config.load import read_config
 from antiphon.errors import ConfigError
 
 MANY = """\

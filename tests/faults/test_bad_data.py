@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from antiphon import files as cache
 from antiphon.config.schema import DataConfig, TextConfig
+from antiphon.data import corpus as ragged
+from antiphon.data.pairs import Dropped, read_pairs
+from antiphon.data.prepare import prepare
 from antiphon.errors import DataError, DiskError
 from antiphon.files import TEMPORARY, publish
-from antiphon.sources import cache, ragged
-from antiphon.sources.corpus import prepare
-from antiphon.sources.pairs import Dropped, read_pairs
 
 GOOD = "".join(f"word{number}\tw {number}\n" for number in range(40)).encode()
 CHARACTERS = TextConfig(column=0)

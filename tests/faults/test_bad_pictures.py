@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from antiphon.config.image import ImageConfig
-from antiphon.sources.images import ImageReader
-from antiphon.sources.reading import UnreadableError
+from antiphon.config.sources import ImageConfig
+from antiphon.data.image import ImageReader
+from antiphon.data.source import UnreadableError
 
 READER = ImageReader(ImageConfig(height=8, width=8))
 LINES = ImageReader(ImageConfig(height=64, width=None, colour=False))

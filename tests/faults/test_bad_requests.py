@@ -8,7 +8,7 @@ import pytest
 from fault_runs import write_data
 
 import antiphon
-from antiphon.config.read import read_config
+from antiphon.config.load import read_config
 from antiphon.errors import ConfigError, UserError
 
 

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 import soundfile
 
-from antiphon.config.sound import AudioConfig, FeaturesConfig
+from antiphon.config.sources import AudioConfig, FeaturesConfig
+from antiphon.data.arrays import FeaturesReader
+from antiphon.data.audio import AudioReader
+from antiphon.data.source import UnreadableError
 from antiphon.errors import MissingExtraError
-from antiphon.sources.features import FeaturesReader
-from antiphon.sources.reading import UnreadableError
-from antiphon.sources.sound import AudioReader
 
 SOUND = np.sin(np.arange(8000) / 5) * 0.5
 

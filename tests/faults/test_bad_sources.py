@@ -11,11 +11,11 @@ from feature_tables import values, write_table
 
 from antiphon import api
 from antiphon.config.schema import Config, DataConfig
+from antiphon.data.pairs import Dropped, read_pairs
+from antiphon.data.prepare import prepare
 from antiphon.errors import DataError, UserError
-from antiphon.sources.corpus import prepare
-from antiphon.sources.pairs import Dropped, read_pairs
 from antiphon.training.display import SilentDisplay
-from antiphon.training.train import train_run
+from antiphon.training.run import train_run
 
 GOOD = np.ones((3, 4), np.float32)
 BAD: dict[str, tuple[Any, str]] = {

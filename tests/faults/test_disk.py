@@ -18,7 +18,7 @@ from forge import watch_room
 
 from antiphon.errors import DiskError
 from antiphon.files import TEMPORARY, publish, write_bytes
-from antiphon.folder import is_whole
+from antiphon.model_folder import is_whole
 from antiphon.training.checkpoints import Checkpoints
 
 ROOM = 260 * 1024

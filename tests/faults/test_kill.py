@@ -15,7 +15,7 @@ import pytest
 from fault_runs import ENVIRONMENT, Baseline, Forge, checkpoints
 
 from antiphon.files import TEMPORARY
-from antiphon.folder import load_model
+from antiphon.model_folder import load_model
 
 KILLED = -signal.SIGKILL
 DRAWS = 4

@@ -16,7 +16,7 @@ from fault_runs import Baseline
 from antiphon.cli.main import run as command
 from antiphon.errors import ModelFolderError
 from antiphon.files import sha256
-from antiphon.folder import is_whole, load_model, load_weights, save_weights
+from antiphon.model_folder import is_whole, load_model, load_weights, save_weights
 
 FILES = ["config.yaml", "model.json", "model.safetensors", "tokenizer.source.json", "tokenizer.target.json"]
 
@@ -149,7 +149,7 @@ def test_a_file_that_may_not_be_read(model: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_a_model_that_is_being_replaced_still_loads(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Training writes new weights after the reader has read the manifest and before it reads the file."""
-    from antiphon import folder as module
+    from antiphon import model_folder as module
 
     really, new = module.sha256, {name: tensor + 1.0 for name, tensor in load_weights(model).items()}
     replaced = []
@@ -167,7 +167,7 @@ def test_a_model_that_is_being_replaced_still_loads(model: Path, monkeypatch: py
 
 
 def test_a_kill_between_the_two_writes_leaves_a_whole_folder(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from antiphon import folder as module
+    from antiphon import model_folder as module
 
     old = (model / "model.safetensors").read_bytes()
 

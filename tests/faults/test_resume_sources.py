@@ -10,7 +10,7 @@ from feature_tables import values, write_table
 
 from antiphon.config.schema import Config
 from antiphon.training.display import SilentDisplay
-from antiphon.training.train import train_run
+from antiphon.training.run import train_run
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 

@@ -15,10 +15,10 @@ import pytest
 import yaml
 from fault_runs import Baseline, Forge, checkpoints
 
-from antiphon.config.read import read_config
-from antiphon.sources.joint import JOINT
+from antiphon.config.load import read_config
+from antiphon.ngrams.joint import JOINT
+from antiphon.training.optimizers import learning_rate
 from antiphon.training.run_folder import FILES, RunFolder
-from antiphon.training.schedules import learning_rate
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

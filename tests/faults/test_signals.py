@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from fault_runs import ENVIRONMENT, Baseline, Forge, checkpoints
 
-from antiphon.folder import load_model
+from antiphon.model_folder import load_model
 
 CODES = {"term": 143, "int": 130}
 

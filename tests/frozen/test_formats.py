@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import antiphon
-from antiphon.folder import FORMAT
+from antiphon.model_folder import FORMAT
 
 HERE = Path(__file__).parent
 TEXTS = ["stone", "", "Ünit é", "photo"]

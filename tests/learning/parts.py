@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from antiphon.config.models import EncoderDecoderConfig
+from antiphon.config.networks import EncoderDecoderConfig
 
 Part = dict[str, Any]
 GRU: Part = {"kind": "gru", "size": 32, "embedding": 24, "dropout": 0.0}

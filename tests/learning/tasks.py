@@ -16,17 +16,17 @@ import torch
 from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 
-from antiphon.build import build_model
-from antiphon.config.models import ModelConfig
+from antiphon.config.networks import ModelConfig
 from antiphon.config.schema import TrainingConfig
-from antiphon.decoding.ask import Ask
-from antiphon.decoding.greedy import greedy_search
-from antiphon.model import SequenceModel
+from antiphon.data.batches import Batch, source_batch
+from antiphon.data.tokenizers import EOS, PAD, SOS, SPECIALS
+from antiphon.models.build import build_model
+from antiphon.models.model import SequenceModel
+from antiphon.search.greedy import greedy_search
+from antiphon.search.hypothesis import Ask
 from antiphon.sequence import Sequence, State
-from antiphon.sources.batches import Batch, source_batch
-from antiphon.sources.vocabulary import EOS, PAD, SOS, SPECIALS
-from antiphon.training.optimisers import build_optimiser
-from antiphon.training.teaching import teach
+from antiphon.training.optimizers import build_optimiser
+from antiphon.training.step import teach
 
 Word = tuple[int, ...]
 Question = tuple[str, Word]

@@ -8,7 +8,7 @@ import pytest
 from parts import DECODERS, GRU, attending
 from tasks import ENOUGH, learnt
 
-from antiphon.build import SCORES
+from antiphon.models.build import SCORES
 
 
 @pytest.mark.parametrize("score", SCORES)

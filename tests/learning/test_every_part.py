@@ -8,8 +8,8 @@ import pytest
 from parts import BLOCK, DECODERS, ENCODERS, GRU, PLAIN, attending, encoder_decoder
 from tasks import ENOUGH, learnt
 
-from antiphon import build
-from antiphon.config.models import ConcatenatedConfig
+from antiphon.config.networks import ConcatenatedConfig
+from antiphon.models import build
 
 SLOW = 0.003  # a rate for convolutions and Transformers
 

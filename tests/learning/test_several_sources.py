@@ -12,7 +12,7 @@ import pytest
 import antiphon
 from antiphon.config.schema import Config
 from antiphon.training.display import SilentDisplay
-from antiphon.training.train import train_run
+from antiphon.training.run import train_run
 
 WORDS: dict[str, Any] = {"tokens": "words"}
 GRU: dict[str, Any] = {"kind": "gru", "embedding": 24, "size": 24, "dropout": 0.0}

@@ -12,7 +12,7 @@ import pytest
 import antiphon
 from antiphon.config.schema import Config
 from antiphon.training.display import SilentDisplay
-from antiphon.training.train import train_run
+from antiphon.training.run import train_run
 
 WORDS = [f"w{number}" for number in range(90)]
 SEEN, NEW = WORDS[:60], WORDS[60:]  # a third occurs in no example

@@ -17,24 +17,21 @@ import torch
 from tiny_generators import tiny_folder
 from torch.nn.functional import cross_entropy
 
-from antiphon.build import build_model
 from antiphon.config.schema import Config
-from antiphon.decoding.generator import Generator
-from antiphon.decoding.options import SearchOptions
+from antiphon.data.batches import source_batch
+from antiphon.data.tokenizers import EOS, PAD, SOS, UNK, WordTokenizer
 from antiphon.errors import ModelFolderError, UserError
-from antiphon.export.ctranslate2 import vocabulary_map
-from antiphon.export.ctranslate2_spec import positions_of
-from antiphon.export.engines import export_model, load_any
-from antiphon.export.translators import Translators
-from antiphon.folder import load_model, save_model
-from antiphon.model import SequenceModel
+from antiphon.export.base import export_model, load_any
+from antiphon.export.ctranslate2_engine import Translators
+from antiphon.export.ctranslate2_write import positions_of, vocabulary_map
+from antiphon.inference.generator import Generator
+from antiphon.model_folder import load_model, save_model
+from antiphon.models.build import build_model
+from antiphon.models.model import SequenceModel
+from antiphon.ngrams.shortlist import Shortlist
+from antiphon.ngrams.train_joint import align, count_ngrams
+from antiphon.search.options import SearchOptions
 from antiphon.sequence import Sequence
-from antiphon.sources.batches import source_batch
-from antiphon.sources.shortlist import Shortlist
-from antiphon.sources.tokens import WordTokenizer
-from antiphon.sources.vocabulary import EOS, PAD, SOS, UNK
-from antiphon.training.aligning import align
-from antiphon.training.joint import count_ngrams
 
 WORDS = WordTokenizer([f"w{number}" for number in range(12)])
 DRAWN = random.Random(8)

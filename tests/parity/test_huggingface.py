@@ -14,17 +14,17 @@ from foreign_models import bart, hugging_face, marian, marian_apart, marian_toke
 from torch import Tensor
 
 from antiphon import api
-from antiphon.build import build_model
 from antiphon.config.schema import Config, TextConfig
-from antiphon.decoding.generator import Generator
+from antiphon.data.batches import source_batch
+from antiphon.data.build_tokenizer import train_tokenizer
+from antiphon.data.foreign_tokenizers import UNKNOWN
+from antiphon.data.tokenizers import EOS, PAD, SOS, SPECIALS, UNK, Tokenizer
 from antiphon.errors import UserError
-from antiphon.export.engines import export_model, load_any
-from antiphon.export.spm import inner_tokenizer, read_spm
-from antiphon.folder import load_model, save_model
-from antiphon.sources.batches import source_batch
-from antiphon.sources.pieces import UNKNOWN
-from antiphon.sources.tokens import Tokenizer, train_tokenizer
-from antiphon.sources.vocabulary import EOS, PAD, SOS, SPECIALS, UNK
+from antiphon.export.base import export_model, load_any
+from antiphon.export.sentencepiece_models import inner_tokenizer, read_spm
+from antiphon.inference.generator import Generator
+from antiphon.model_folder import load_model, save_model
+from antiphon.models.build import build_model
 
 POST: dict[str, Any] = {"kind": "transformer", "size": 16, "heads": 2, "feedforward": 24, "layers": 2, "order": "post"}
 TEXTS = sentences("source", 5, 200)

@@ -9,9 +9,9 @@ import torch
 from tiny_models import close
 from torch.nn import functional
 
+from antiphon.data.tokenizers import PAD
 from antiphon.sequence import Sequence
-from antiphon.sources.vocabulary import PAD
-from antiphon.training.loss import cross_entropy
+from antiphon.training.step import cross_entropy
 
 B, T, V = 3, 5, 7
 OUTPUTS = Sequence.of_ids([[4, 5, 6, 4, 2], [3, 2], [6, 6, 2]], PAD)

@@ -17,22 +17,19 @@ import pytest
 import torch
 
 from antiphon import api
-from antiphon.build import build_model
 from antiphon.config.schema import Config
-from antiphon.decoding.generator import Generator
+from antiphon.data.batches import source_batch
+from antiphon.data.tokenizers import EOS, PAD, CharacterTokenizer, Tokenizer, WordTokenizer
 from antiphon.errors import ModelFolderError, UserError
-from antiphon.export.engines import export_model, load_any
-from antiphon.export.folder import EXPORT
-from antiphon.export.onnx_model import OnnxState
+from antiphon.export.base import EXPORT, export_model, load_any
+from antiphon.export.onnx_engine import OnnxState
 from antiphon.files import sha256
-from antiphon.folder import load_model, save_model
-from antiphon.model import SequenceModel
+from antiphon.inference.generator import Generator
+from antiphon.model_folder import load_model, save_model
+from antiphon.models.build import build_model
+from antiphon.models.model import SequenceModel
+from antiphon.ngrams.train_joint import align, count_ngrams
 from antiphon.sequence import Sequence
-from antiphon.sources.batches import source_batch
-from antiphon.sources.tokens import CharacterTokenizer, Tokenizer, WordTokenizer
-from antiphon.sources.vocabulary import EOS, PAD
-from antiphon.training.aligning import align
-from antiphon.training.joint import count_ngrams
 
 SOURCE, TARGET = CharacterTokenizer("abcdefgh"), WordTokenizer(list("KLMNO"))
 LONGEST = 9
@@ -303,7 +300,7 @@ def test_what_needs_the_network_is_refused(lstm: Pair, tmp_path: Path) -> None:
 
 
 def test_a_model_too_large_for_a_file_is_refused(lstm: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("antiphon.export.onnx.LARGEST", 1000)
+    monkeypatch.setattr("antiphon.export.onnx_write.LARGEST", 1000)
     with pytest.raises(UserError, match=r"bytes of weights, and an ONNX file holds 1,000 at most; use the run"):
         export_model(lstm.folder.parent / "run", "onnx", tmp_path / "export")
     assert not (tmp_path / "export").exists()

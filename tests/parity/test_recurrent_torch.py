@@ -13,9 +13,9 @@ from tiny_models import close, fill
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from antiphon.decoders.stack import RecurrentStack
-from antiphon.encoders.none import NoEncoder
-from antiphon.encoders.rnn import Kind, RecurrentEncoder, initialise_recurrent, network, reverse_within
+from antiphon.models.encoders.encoder import NoEncoder
+from antiphon.models.encoders.rnn import Kind, RecurrentEncoder, initialise_recurrent, network, reverse_within
+from antiphon.models.layers.recurrent import RecurrentStack
 from antiphon.sequence import Sequence
 
 LENGTHS = torch.tensor([2, 7, 1, 4])

@@ -11,12 +11,12 @@ from tiny_models import close, fill
 from torch import Tensor, nn
 from torch.nn import functional
 
-from antiphon.attention.multihead import MultiHeadAttention, Seen, causal_mask
-from antiphon.decoders.transformer import DecoderBlock, TransformerDecoder
-from antiphon.encoders.embedding import TokenEmbedding
-from antiphon.encoders.norms import LayerNorm, Order
-from antiphon.encoders.positions import SinusoidalPositions
-from antiphon.encoders.transformer import BlockPlan, EncoderBlock, TransformerEncoder
+from antiphon.models.decoders.transformer_decoder import DecoderBlock, TransformerDecoder
+from antiphon.models.encoders.transformer_encoder import BlockPlan, EncoderBlock, TransformerEncoder
+from antiphon.models.layers.blocks import LayerNorm, Order
+from antiphon.models.layers.embedding import TokenEmbedding
+from antiphon.models.layers.positions import SinusoidalPositions
+from antiphon.models.multihead import MultiHeadAttention, Seen, causal_mask
 from antiphon.sequence import Memory, Sequence
 
 B, T, S, D, M, N, F, L, V = 3, 5, 6, 8, 6, 2, 12, 2, 9

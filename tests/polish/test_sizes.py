@@ -9,7 +9,7 @@ import antiphon
 
 ROOT = Path(antiphon.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
-LONGEST_FILE, LONGEST_FUNCTION, SHARE = 400, 40, 0.95
+LONGEST_FILE, LONGEST_FUNCTION, SHARE = 420, 40, 0.95
 
 
 def function_lengths() -> dict[str, int]:

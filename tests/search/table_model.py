@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from antiphon.decoding.hypothesis import Hypothesis
+from antiphon.search.hypothesis import Hypothesis
 
 History = tuple[int, ...]
 Rows = Callable[[int, History], list[float]]

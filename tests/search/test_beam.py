@@ -11,11 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from table_model import TableModel, TableState, all_strings, coarse_rows, loop_beam, seeded_rows
 
-from antiphon.decoding.ask import Ask
-from antiphon.decoding.beam import beam_search
-from antiphon.decoding.greedy import greedy_search
-from antiphon.decoding.hypothesis import Hypothesis
-from antiphon.decoding.room import ShrinkingRoom
+from antiphon.search.beam import ShrinkingRoom, beam_search
+from antiphon.search.greedy import greedy_search
+from antiphon.search.hypothesis import Ask, Hypothesis
 
 END, START = 0, 99
 seeds = st.integers(0, 10_000)

@@ -7,12 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from table_model import Rows, TableModel, TableState, loop_beam, seeded_rows
 
-from antiphon.decoding.ask import Ask
-from antiphon.decoding.beam import beam_search
-from antiphon.decoding.greedy import greedy_search
-from antiphon.decoding.hypothesis import Hypothesis
-from antiphon.decoding.room import ShrinkingRoom
-from antiphon.decoding.rules import Forbidden
+from antiphon.search.beam import ShrinkingRoom, beam_search
+from antiphon.search.constraints import Forbidden
+from antiphon.search.greedy import greedy_search
+from antiphon.search.hypothesis import Ask, Hypothesis
 
 END, START, V = 0, 99, 6
 

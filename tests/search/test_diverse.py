@@ -7,11 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from table_model import MINUS, History, Rows, TableModel, TableState, seeded_rows
 
-from antiphon.decoding.ask import Ask
-from antiphon.decoding.beam import beam_search
-from antiphon.decoding.diverse import Diversity, diverse_search
-from antiphon.decoding.hypothesis import Hypothesis
-from antiphon.decoding.room import KeptRoom, Room, ShrinkingRoom
+from antiphon.search.beam import KeptRoom, Room, ShrinkingRoom, beam_search
+from antiphon.search.diverse import Diversity, diverse_search
+from antiphon.search.hypothesis import Ask, Hypothesis
 
 END, START, V, LONGEST, SENTENCES, PENALTY = 0, 99, 5, 5, 3, 0.6
 

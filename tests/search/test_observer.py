@@ -9,11 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from table_model import TableModel, TableState, seeded_rows
 
-from antiphon.decoding.ask import Ask
-from antiphon.decoding.beam import beam_search
-from antiphon.decoding.hypothesis import Hypothesis
-from antiphon.decoding.observer import Node
-from antiphon.decoding.room import ShrinkingRoom
+from antiphon.search.beam import ShrinkingRoom, beam_search
+from antiphon.search.hypothesis import Ask, Hypothesis
+from antiphon.search.trace import Node
 
 END, START, V = 0, 99, 5
 

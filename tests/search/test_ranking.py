@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from antiphon.decoding.ranking import LONG, MANY, best_candidates
+from antiphon.search.beam import LONG, MANY, best_candidates
 
 
 def sorted_out(scores: torch.Tensor, count: int) -> tuple[list[list[float]], list[list[int]]]:

@@ -10,14 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from table_model import MINUS, Rows, TableModel, TableState, all_strings, seeded_rows
 
-from antiphon.decoding.ask import Ask
-from antiphon.decoding.beam import beam_search
-from antiphon.decoding.choice import BEST, Choice
-from antiphon.decoding.constraints import Rule, Said
-from antiphon.decoding.hypothesis import Hypothesis
-from antiphon.decoding.required import Banks, Phrases, Required
-from antiphon.decoding.room import KeptRoom, Room, ShrinkingRoom
-from antiphon.decoding.rules import NoRepeat
+from antiphon.search.beam import BEST, Choice, KeptRoom, Room, ShrinkingRoom, beam_search
+from antiphon.search.constraints import NoRepeat, Rule, Said
+from antiphon.search.hypothesis import Ask, Hypothesis
+from antiphon.search.phrases import Banks, Phrases, Required
 
 END, START, V, SENTENCES = 0, 99, 4, 2
 Tokens = tuple[int, ...]

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-from antiphon.decoding.hypothesis import Hypothesis
-from antiphon.decoding.reranking import by_coverage, by_likeness, coverage_penalty
+from antiphon.search.hypothesis import Hypothesis
+from antiphon.search.rerank import by_coverage, by_likeness, coverage_penalty
 
 METRICS: dict[str, Any] = {"chrf": CHRF(), "bleu": BLEU(effective_order=True)}
 

@@ -6,10 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from table_model import TableModel, TableState, loop_kept, seeded_rows
 
-from antiphon.decoding.ask import Ask
-from antiphon.decoding.beam import beam_search
-from antiphon.decoding.hypothesis import Hypothesis
-from antiphon.decoding.room import KeptRoom, Room, ShrinkingRoom
+from antiphon.search.beam import KeptRoom, Room, ShrinkingRoom, beam_search
+from antiphon.search.hypothesis import Ask, Hypothesis
 
 END, START, V = 0, 99, 5
 

@@ -11,13 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from table_model import MINUS, History, Rows, TableModel, TableState, loop_beam, seeded_rows
 
-from antiphon.decoding.ask import Ask
-from antiphon.decoding.beam import beam_search
-from antiphon.decoding.constraints import Rule
-from antiphon.decoding.greedy import greedy_search
-from antiphon.decoding.hypothesis import Hypothesis
-from antiphon.decoding.room import ShrinkingRoom
-from antiphon.decoding.rules import ForbiddenPhrases, LeastLength, MostLength, NoRepeat
+from antiphon.search.beam import ShrinkingRoom, beam_search
+from antiphon.search.constraints import ForbiddenPhrases, LeastLength, MostLength, NoRepeat, Rule
+from antiphon.search.greedy import greedy_search
+from antiphon.search.hypothesis import Ask, Hypothesis
 
 END, START, V, LONGEST, SENTENCES = 0, 99, 4, 7, 3
 Banned = Callable[[int, History, int], bool]

@@ -10,10 +10,9 @@ import pytest
 import torch
 from table_model import TableModel, TableState, coarse_rows, seeded_rows
 
-from antiphon.decoding.ask import Ask
-from antiphon.decoding.greedy import greedy_search
-from antiphon.decoding.hypothesis import Hypothesis
-from antiphon.decoding.sample import Sampling, dice, draw, sample_search
+from antiphon.search.greedy import greedy_search
+from antiphon.search.hypothesis import Ask, Hypothesis
+from antiphon.search.sampling import Sampling, dice, draw, sample_search
 
 START, END, VOCABULARY = 99, 0, 5
 P = [0.4, 0.3, 0.15, 0.1, 0.05]

@@ -6,11 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from table_model import TableModel, TableState, seeded_rows
 
-from antiphon.decoding.ask import Ask
-from antiphon.decoding.beam import beam_search
-from antiphon.decoding.hypothesis import Hypothesis
-from antiphon.decoding.room import KeptRoom, Room, ShrinkingRoom
-from antiphon.decoding.tree import Tree, Watcher
+from antiphon.search.beam import KeptRoom, Room, ShrinkingRoom, beam_search
+from antiphon.search.hypothesis import Ask, Hypothesis
+from antiphon.search.trace import Tree, Watcher
 
 END, START, V = 0, 99, 5
 ROOMS: list[Room] = [ShrinkingRoom(1), ShrinkingRoom(4), KeptRoom(3, 1.0)]

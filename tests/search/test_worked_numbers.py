@@ -7,11 +7,9 @@ import math
 import pytest
 from table_model import History, TableModel, TableState
 
-from antiphon.decoding.ask import Ask
-from antiphon.decoding.beam import beam_search
-from antiphon.decoding.greedy import greedy_search
-from antiphon.decoding.hypothesis import Hypothesis
-from antiphon.decoding.room import ShrinkingRoom
+from antiphon.search.beam import ShrinkingRoom, beam_search
+from antiphon.search.greedy import greedy_search
+from antiphon.search.hypothesis import Ask, Hypothesis
 
 YES, OK, END, START = 0, 1, 2, 3
 

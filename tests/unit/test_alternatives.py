@@ -8,8 +8,8 @@ import pytest
 from tiny_generators import tiny_generator
 from wishing_models import TEXTS, wishing
 
-from antiphon.decoding.generator import Generator
 from antiphon.errors import UserError
+from antiphon.inference.generator import Generator
 
 
 @pytest.fixture(scope="module")

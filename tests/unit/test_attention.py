@@ -10,10 +10,11 @@ import torch
 from tiny_models import fill
 from torch import Tensor
 
-from antiphon.attention.alignment import Aligned, Alignment, SoftAlignment
-from antiphon.attention.context import AttentionContext, SourceSide
-from antiphon.attention.scores import (
+from antiphon.models.attention import (
     AdditiveScore,
+    Aligned,
+    Alignment,
+    AttentionContext,
     BilinearScore,
     ConcatScore,
     CosineScore,
@@ -21,8 +22,10 @@ from antiphon.attention.scores import (
     EqualSizes,
     ScaledDotScore,
     Score,
+    SoftAlignment,
+    SourceSide,
 )
-from antiphon.build import SCORES
+from antiphon.models.build import SCORES
 from antiphon.sequence import Memory
 
 B, Q, S, D, H, A = 2, 3, 4, 5, 6, 3

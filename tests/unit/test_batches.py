@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.sources.batches import collate, padding_share, plan, source_batch
-from antiphon.sources.corpus import Corpus, Ragged
-from antiphon.sources.feed import PairBatches
-from antiphon.sources.rows import FileRows, SeveralRows, likeness
-from antiphon.sources.vocabulary import EOS, PAD, SOS
+from antiphon.data.batches import PairBatches, collate, padding_share, plan, source_batch
+from antiphon.data.corpus import FileRows, SeveralRows, likeness
+from antiphon.data.prepare import Corpus, Ragged
+from antiphon.data.tokenizers import EOS, PAD, SOS
 
 LENGTHS = st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), max_size=200)
 ROWS = st.lists(st.tuples(*[st.lists(st.integers(4, 99), max_size=6)] * 2), min_size=1, max_size=8)

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from antiphon.evaluation import bootstrap
-from antiphon.evaluation.bootstrap import Estimate, estimate, estimate_value
+from antiphon.evaluation import intervals as bootstrap
+from antiphon.evaluation.intervals import Estimate, estimate, estimate_value
 from antiphon.evaluation.metrics import METRICS, exact_match, wer
 
 OUTPUTS = ["a b c d", "a", "b c", "d e f a", "", "c c c"] * 5

@@ -10,8 +10,8 @@ import torch
 from tiny_models import close, fill
 from torch import Tensor
 
-from antiphon.encoders.cnn import ConvolutionalEncoder, GatedConvolution
-from antiphon.encoders.positions import SinusoidalPositions
+from antiphon.models.encoders.cnn import ConvolutionalEncoder, GatedConvolution
+from antiphon.models.layers.positions import SinusoidalPositions
 from antiphon.sequence import Sequence
 
 B, S, E, H = 2, 9, 3, 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from antiphon.config.checks import check_config
-from antiphon.config.read import put
+from antiphon.config.load import put
 from antiphon.config.schema import Config
 
 ONE_TABLE = ["model.tie=all", "data.shared_vocabulary=true", "model.decoder.embedding=256"]

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.config.models import (
+from antiphon.config.load import read_config, recipe_text, usable_part
+from antiphon.config.networks import (
     BahdanauConfig,
     ConcatenatedConfig,
     ContextConfig,
@@ -17,8 +18,7 @@ from antiphon.config.models import (
     RecurrentEncoderConfig,
     StaticContextConfig,
 )
-from antiphon.config.read import read_config, recipe_text, usable_part
-from antiphon.config.yamltext import parse_value, parse_yaml
+from antiphon.config.yaml_text import parse_value, parse_yaml
 from antiphon.errors import ConfigError
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from antiphon.config.checks import check_config
-from antiphon.config.models import NoEncoderConfig, RecurrentEncoderConfig
-from antiphon.config.read import read_config
+from antiphon.config.dump import config_diff, explained_yaml
+from antiphon.config.load import read_config
+from antiphon.config.networks import NoEncoderConfig, RecurrentEncoderConfig
 from antiphon.config.schema import Config, TextConfig
-from antiphon.config.sound import FeaturesConfig
-from antiphon.config.write import config_diff, explained_yaml
+from antiphon.config.sources import FeaturesConfig
 from antiphon.errors import ConfigError
 
 TEXT: dict[str, Any] = {"kind": "text"}

@@ -9,11 +9,11 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from antiphon.config.models import EncoderDecoderConfig, LuongConfig
-from antiphon.config.read import read_config, recipe_names
+from antiphon.config.dump import config_diff, explained_yaml
+from antiphon.config.load import read_config, recipe_names
+from antiphon.config.networks import EncoderDecoderConfig, LuongConfig
 from antiphon.config.schema import Config, DataConfig, TextConfig, TrainingConfig
-from antiphon.config.write import config_diff, explained_yaml
-from antiphon.config.yamltext import parse_yaml
+from antiphon.config.yaml_text import parse_yaml
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 

@@ -17,24 +17,22 @@ from model_cases import CONTEXTS, DECODERS, ENCODERS, TRANSFORMER, copies, encod
 from tiny_models import INPUTS, ROWS, close, fill, tiny_model
 
 import antiphon
-from antiphon.build import build_for
 from antiphon.cli.generate import as_dict
 from antiphon.config.checks import check_config
 from antiphon.config.schema import Config
-from antiphon.config.sound import FeaturesConfig
-from antiphon.decoders.copying import Copying
-from antiphon.decoding.generator import Generator
-from antiphon.decoding.int8 import with_int8
+from antiphon.config.sources import FeaturesConfig
+from antiphon.data.batches import source_batch
+from antiphon.data.source import FileSource
+from antiphon.data.tokenizers import UNK, WordTokenizer, by_number, by_symbol
 from antiphon.errors import UserError
-from antiphon.folder import LoadedModel, fresh_model, load_model, save_model
-from antiphon.pictures.terminal import attention_text
+from antiphon.inference.generator import Generator
+from antiphon.inference.int8 import with_int8
+from antiphon.model_folder import LoadedModel, fresh_model, load_model, save_model
+from antiphon.models.build import build_for
+from antiphon.models.decoders.copying import Copying
+from antiphon.plots.terminal import attention_text
 from antiphon.sequence import NO_COPY, Sequence, Several
-from antiphon.sources.batches import source_batch
-from antiphon.sources.copying import by_number, by_symbol
-from antiphon.sources.source import FileSource
-from antiphon.sources.tokens import WordTokenizer
-from antiphon.sources.vocabulary import UNK
-from antiphon.training.shortlist import make_shortlist
+from antiphon.training.side_models import make_shortlist
 
 # Two sentences with two hypotheses each; in the first a token stands twice, in the second nothing can be copied.
 COPIES = torch.tensor([[4, 5, 4, NO_COPY], [NO_COPY, NO_COPY, NO_COPY, NO_COPY]])

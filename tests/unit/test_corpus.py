@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 from antiphon.config.schema import DataConfig, TextConfig
-from antiphon.sources import corpus, encoding, holdout
-from antiphon.sources.corpus import Prepared, Ragged, encode_examples, prepare
-from antiphon.sources.pairs import Example
-from antiphon.sources.ragged import RaggedWriter
+from antiphon.data import encode as encoding
+from antiphon.data import encode as holdout
+from antiphon.data import prepare as corpus
+from antiphon.data.corpus import RaggedWriter
+from antiphon.data.pairs import Example
+from antiphon.data.prepare import Prepared, Ragged, encode_examples, prepare
 
 
 def quiet(_: str) -> None: ...

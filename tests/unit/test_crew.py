@@ -11,9 +11,9 @@ import torch
 from tiny_generators import MODELS, tiny_folder, tiny_generator
 
 import antiphon
-from antiphon.decoding.crew import at_once
-from antiphon.decoding.generator import Generator
-from antiphon.folder import LoadedModel
+from antiphon.inference.batching import at_once
+from antiphon.inference.generator import Generator
+from antiphon.model_folder import LoadedModel
 
 WORDS = [" ".join("abcdefgh"[(3 * row + place) % 8] for place in range(1 + row % 7)) for row in range(40)]
 

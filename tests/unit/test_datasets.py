@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from antiphon.data import datasets, moving
+from antiphon.data import datasets as packaged
+from antiphon.data.datasets import SIZES, SPLITS, Maker, resolve
 from antiphon.errors import DataError, MissingExtraError
-from antiphon.sources import datasets, moving, packaged
-from antiphon.sources.datasets import SIZES, SPLITS, Maker, resolve
 
 ANSWERS = {"copy": list, "reverse": lambda letters: letters[::-1], "sort": sorted}
 

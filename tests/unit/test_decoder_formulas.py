@@ -12,7 +12,7 @@ from model_cases import PLAIN, STATICS
 from tiny_models import decoder, encoder, tiny_model
 from torch import nn
 
-from antiphon.config.models import (
+from antiphon.config.networks import (
     AttentionConfig,
     Cell,
     ConcatenatedConfig,
@@ -20,12 +20,12 @@ from antiphon.config.models import (
     LanguageModelConfig,
     StaticContextConfig,
 )
-from antiphon.decoders.bahdanau import BahdanauDecoder
-from antiphon.decoders.luong import LuongDecoder
-from antiphon.decoders.stack import RecurrentStack
-from antiphon.model import EncoderDecoder, SequenceModel
+from antiphon.data.batches import source_batch
+from antiphon.models.decoders.bahdanau import BahdanauDecoder
+from antiphon.models.decoders.luong import LuongDecoder
+from antiphon.models.layers.recurrent import RecurrentStack
+from antiphon.models.model import EncoderDecoder, SequenceModel
 from antiphon.sequence import Memory
-from antiphon.sources.batches import source_batch
 
 Vector = list[float]
 

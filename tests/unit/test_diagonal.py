@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from antiphon.training.diagonal import off_diagonal
+from antiphon.training.step import off_diagonal
 
 WIDTH = 0.3
 

@@ -11,13 +11,12 @@ import torch
 from tiny_generators import tiny_generator
 from wishing_models import TARGET, TEXTS, Leaning, wishing_model
 
-from antiphon.decoding.ensemble import Combine, ensemble_of
-from antiphon.decoding.generator import Generator
+from antiphon.data.batches import source_batch
+from antiphon.data.tokenizers import EOS, PAD, SOS, UNK, WordTokenizer
 from antiphon.errors import UserError
-from antiphon.folder import LoadedModel
-from antiphon.sources.batches import source_batch
-from antiphon.sources.tokens import WordTokenizer
-from antiphon.sources.vocabulary import EOS, PAD, SOS, UNK
+from antiphon.inference.ensemble import Combine, ensemble_of
+from antiphon.inference.generator import Generator
+from antiphon.model_folder import LoadedModel
 
 ONE, TWO = wishing_model(), wishing_model(Leaning(end=0.5, shift=0.2))
 MEANS: list[Combine] = ["arithmetic", "geometric"]

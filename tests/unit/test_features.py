@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from antiphon.config.sound import FeaturesConfig
-from antiphon.sources.features import FeaturesReader
-from antiphon.sources.reading import Array
+from antiphon.config.sources import FeaturesConfig
+from antiphon.data.arrays import FeaturesReader
+from antiphon.data.source import Array
 
 T, D = 12, 4
 VECTORS = np.random.default_rng(1).normal(size=(T, D)).astype(np.float32)

@@ -14,20 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny_models import close, tensors, tiny_model
 
-from antiphon.config.models import LanguageModelConfig
+from antiphon.config.networks import LanguageModelConfig
 from antiphon.config.schema import TrainingConfig
-from antiphon.sources.batches import source_batch
-from antiphon.sources.feed import PairBatches, StreamBatches
-from antiphon.sources.ragged import Ragged
-from antiphon.sources.rows import Corpus
-from antiphon.sources.vocabulary import EOS, PAD
+from antiphon.data.batches import PairBatches, StreamBatches, source_batch
+from antiphon.data.corpus import Corpus, Ragged
+from antiphon.data.tokenizers import EOS, PAD
 from antiphon.training.checkpoints import Checkpoints
 from antiphon.training.display import SilentDisplay
 from antiphon.training.loop import Loop
-from antiphon.training.optimisers import SGD
+from antiphon.training.optimizers import SGD
 from antiphon.training.progress import Moment, Progress
 from antiphon.training.run_folder import RunFolder
-from antiphon.training.teaching import Taught, teach
+from antiphon.training.step import Taught, teach
 
 START = 4
 

@@ -6,7 +6,7 @@ import torch
 from tiny_models import close, fill
 from torch.nn import functional
 
-from antiphon.encoders.feedforward import FeedForward
+from antiphon.models.layers.blocks import FeedForward
 
 D = 8
 

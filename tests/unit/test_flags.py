@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from wishing_models import Leaning, wishing
 
-from antiphon.decoding.flags import missing_flags, repetition_flags, unattended_flags
-from antiphon.decoding.hypothesis import Hypothesis
+from antiphon.inference.answers import missing_flags, repetition_flags, unattended_flags
+from antiphon.search.hypothesis import Hypothesis
 
 
 @pytest.mark.parametrize(

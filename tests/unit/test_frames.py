@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from antiphon.config.image import FramesConfig
-from antiphon.sources.frames import FramesReader
-from antiphon.sources.reading import UnreadableError
+from antiphon.config.sources import FramesConfig
+from antiphon.data.source import UnreadableError
+from antiphon.data.video import FramesReader
 
 GREY = FramesReader(FramesConfig(colour=False, height=6, width=8))
 

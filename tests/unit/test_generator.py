@@ -11,15 +11,14 @@ import pytest
 import torch
 from tiny_models import fill
 
-from antiphon.build import build_model
-from antiphon.config.models import BahdanauConfig, EncoderDecoderConfig, RecurrentEncoderConfig
+from antiphon.config.networks import BahdanauConfig, EncoderDecoderConfig, RecurrentEncoderConfig
 from antiphon.config.schema import Config, DataConfig, DecodingConfig, TextConfig
-from antiphon.decoding.generator import Generator
+from antiphon.data.batches import source_batch
+from antiphon.data.tokenizers import EOS, SOS, CharacterTokenizer, WordTokenizer
 from antiphon.errors import UserError
-from antiphon.folder import LoadedModel
-from antiphon.sources.batches import source_batch
-from antiphon.sources.tokens import CharacterTokenizer, WordTokenizer
-from antiphon.sources.vocabulary import EOS, SOS
+from antiphon.inference.generator import Generator
+from antiphon.model_folder import LoadedModel
+from antiphon.models.build import build_model
 
 SOURCE, TARGET = CharacterTokenizer("abcdef"), WordTokenizer(["K", "L", "M", "N", "O"])
 TEXTS = ["".join(letters) for length in (1, 2, 4) for letters in product("abcdef", repeat=length)][::9][:90]

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from antiphon.config.dump import explained_yaml
 from antiphon.config.schema import Config
-from antiphon.config.write import explained_yaml
+from antiphon.data.build_tokenizer import given_tokenizers
+from antiphon.data.prepare import prepare
+from antiphon.data.tokenizers import CharacterTokenizer, Tokenizer, WordTokenizer
 from antiphon.errors import ConfigError
-from antiphon.sources.corpus import prepare
-from antiphon.sources.given import given_tokenizers
-from antiphon.sources.tokens import CharacterTokenizer, Tokenizer, WordTokenizer
 
 SPELLING, PHONES = CharacterTokenizer(list("abc")), WordTokenizer(["a", "b", "c", "d", "e"])
 USUAL = {"source": {"tokens": "characters"}, "target": {"tokens": "words", "column": 1}}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from antiphon.decoding.grouping import alike
+from antiphon.inference.batching import alike
 
 Lengths = list[tuple[int, int]]
 

@@ -9,8 +9,7 @@ import pytest
 
 from antiphon.config.schema import DataConfig
 from antiphon.errors import UserError
-from antiphon.evaluation.bootstrap import estimate
-from antiphon.evaluation.groups import estimate_groups, groups_by_column, groups_by_lines, has_header
+from antiphon.evaluation.intervals import estimate, estimate_groups, groups_by_column, groups_by_lines, has_header
 from antiphon.evaluation.metrics import METRICS
 
 TABLE = "q\ttask\ta\nwho\tone\tx\n\nwhat\ttwo\ty\nshort\nwhen\t one \tz\n"

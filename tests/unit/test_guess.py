@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from antiphon.autoconfig.guess import Guess, guess_config
 from antiphon.config.checks import check_config
+from antiphon.config.dump import explained_yaml
 from antiphon.config.schema import Config
-from antiphon.config.write import explained_yaml
-from antiphon.config.yamltext import parse_yaml
+from antiphon.config.yaml_text import parse_yaml
 from antiphon.errors import DataError
-from antiphon.sources.guess import Guess, guess_config
 
 WORDS = ["the", "dog", "man", "woman", "runs", "jumps", "over", "under", "green", "field", "while", "two", "people"]
 

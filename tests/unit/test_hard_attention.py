@@ -18,20 +18,18 @@ import torch
 from tiny_models import fill
 from torch import Tensor
 
-from antiphon.attention.alignment import Drawn, HardAlignment
-from antiphon.build import build_model
-from antiphon.config.models import EncoderDecoderConfig
+from antiphon.config.networks import EncoderDecoderConfig
 from antiphon.config.schema import TrainingConfig
-from antiphon.model import EncoderDecoder
+from antiphon.data.batches import Batch
+from antiphon.data.tokenizers import EOS, PAD, SOS
+from antiphon.models.attention import Drawn, HardAlignment
+from antiphon.models.build import build_model
+from antiphon.models.model import EncoderDecoder
 from antiphon.sequence import Sequence
-from antiphon.sources.batches import Batch
-from antiphon.sources.vocabulary import EOS, PAD, SOS
 from antiphon.training.checkpoints import Checkpoints
-from antiphon.training.loss import Loss, cross_entropy
-from antiphon.training.optimisers import build_optimiser
+from antiphon.training.optimizers import build_optimiser
 from antiphon.training.progress import Progress
-from antiphon.training.reinforce import alignment_of
-from antiphon.training.teaching import teach
+from antiphon.training.step import Loss, alignment_of, cross_entropy, teach
 
 # ---------------------------------------------------------------- what is drawn
 

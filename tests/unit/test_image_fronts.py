@@ -9,11 +9,17 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from antiphon.config.image import CellsConfig, FrameCellsConfig, FramesConfig, ImageConfig, PatchesConfig
-from antiphon.encoders.grid import GridPositions, row_by_row
-from antiphon.encoders.image import CellsFront, FrameCellsFront, PatchesFront, _shades
-from antiphon.encoders.positions import SinusoidalPositions
-from antiphon.encoders.residual import PictureNorm, ResidualBlock, ResidualCells
+from antiphon.config.sources import CellsConfig, FrameCellsConfig, FramesConfig, ImageConfig, PatchesConfig
+from antiphon.models.frontends.image_frontend import (
+    CellsFront,
+    FrameCellsFront,
+    PatchesFront,
+    PictureNorm,
+    ResidualBlock,
+    ResidualCells,
+    _shades,
+)
+from antiphon.models.layers.positions import GridPositions, SinusoidalPositions, row_by_row
 from antiphon.sequence import Sequence
 
 LINES = ImageConfig(height=10, width=None)

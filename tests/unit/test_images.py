@@ -10,10 +10,10 @@ import pytest
 import torch
 from PIL import Image
 
-from antiphon.config.image import CellsConfig, ImageConfig
-from antiphon.encoders.image import CellsFront
+from antiphon.config.sources import CellsConfig, ImageConfig
+from antiphon.data.image import ImageReader
+from antiphon.models.frontends.image_frontend import CellsFront
 from antiphon.sequence import Sequence
-from antiphon.sources.images import ImageReader
 
 LUMINANCE = {"red": 76, "lime": 150, "blue": 29, "white": 255, "black": 0}  # ITU-R 601, of 255
 

@@ -10,8 +10,8 @@ from tiny_generators import MODELS, tiny_folder, tiny_generator
 from torch import nn
 
 import antiphon
-from antiphon.decoding.int8 import Int8Linear, with_int8
 from antiphon.errors import UserError
+from antiphon.inference.int8 import Int8Linear, with_int8
 
 
 @pytest.mark.parametrize("bias", [True, False])

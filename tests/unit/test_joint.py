@@ -11,13 +11,11 @@ import numpy as np
 import pytest
 
 from antiphon.errors import UserError
-from antiphon.sources import joint as automaton
-from antiphon.sources.joint import END, FIRST, NOTHING, SHAPES, START, UNKNOWN, JointNgrams
-from antiphon.training import aligning
-from antiphon.training import joint as smoothing
-from antiphon.training.aligning import Aligned, Lattice, align
-from antiphon.training.counting import Pair
-from antiphon.training.joint import count_ngrams
+from antiphon.ngrams import joint as automaton
+from antiphon.ngrams import train_joint as aligning
+from antiphon.ngrams import train_joint as smoothing
+from antiphon.ngrams.joint import END, FIRST, NOTHING, SHAPES, START, UNKNOWN, IdPair, JointNgrams
+from antiphon.ngrams.train_joint import Aligned, Lattice, align, count_ngrams
 
 Cut = tuple[tuple[int, ...], tuple[int, ...]]
 
@@ -41,7 +39,7 @@ def named(aligned: Aligned) -> list[Cut]:
     return [(source, target) for source, target in sides]
 
 
-def some_pairs(seed: int, count: int) -> list[Pair]:
+def some_pairs(seed: int, count: int) -> list[IdPair]:
     draw = random.Random(seed)
     sources = [draw.choices(range(4, 8), k=draw.randint(1, 4)) for _ in range(count)]
     return [(one, draw.choices(range(4, 9), k=draw.randint(1, min(5, 2 * len(one))))) for one in sources]
@@ -159,7 +157,7 @@ def test_it_is_kneser_and_ney(order: int, often: int, monkeypatch: pytest.Monkey
             assert p == pytest.approx(looked_up(expected, (*history, unit), SAID), rel=1e-5)
 
 
-def counted(pairs: list[Pair]) -> JointNgrams:
+def counted(pairs: list[IdPair]) -> JointNgrams:
     return count_ngrams(align(pairs), 3)
 
 

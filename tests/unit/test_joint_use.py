@@ -11,23 +11,20 @@ from tiny_generators import tiny_folder, tiny_generator
 import antiphon
 from antiphon.config.checks import check_config
 from antiphon.config.schema import Config
-from antiphon.decoding.generator import Generator
-from antiphon.decoding.hypothesis import Hypothesis
-from antiphon.decoding.reranking import by_joint
+from antiphon.data.tokenizers import EOS
 from antiphon.errors import ModelFolderError, UserError
-from antiphon.folder import LoadedModel
-from antiphon.sources import joint as automaton
-from antiphon.sources.joint import JOINT, JointNgrams, load_joint
-from antiphon.sources.vocabulary import EOS
-from antiphon.training import counting
-from antiphon.training import joint as smoothing
-from antiphon.training.aligning import align
-from antiphon.training.counting import Pair
+from antiphon.inference.generator import Generator
+from antiphon.model_folder import LoadedModel
+from antiphon.ngrams import joint as automaton
+from antiphon.ngrams.joint import JOINT, IdPair, JointNgrams, load_joint
+from antiphon.ngrams.train_joint import align, count_ngrams
+from antiphon.search.hypothesis import Hypothesis
+from antiphon.search.rerank import by_joint
+from antiphon.training import side_models as counting
 from antiphon.training.display import Display, SilentDisplay
-from antiphon.training.joint import count_ngrams
 
 
-def counted(pairs: list[Pair]) -> JointNgrams:
+def counted(pairs: list[IdPair]) -> JointNgrams:
     return count_ngrams(align(pairs), 3)
 
 
@@ -237,11 +234,11 @@ def test_what_is_left_out_is_said_and_what_has_none_refused(tmp_path: Path, monk
     path.write_text(path.read_text("utf-8") + "a\tAAA\n", "utf-8")
     antiphon.joint(run, say=said.append)
     assert any("joint n-grams: 1 of 65 pairs are left out: a side has more than 40 tokens, the" in one for one in said)
-    monkeypatch.setattr(counting, "MOST", 3)
+    monkeypatch.setattr(counting, "MOST_PAIRS", 3)
     said.clear()
     antiphon.joint(run, say=said.append)
     assert "there are more pairs; the first 3 are counted" in said
-    monkeypatch.setattr(smoothing, "MOST", 3)
+    monkeypatch.setattr(counting, "MOST_PAIRS", 3)
     display = Looking(tmp_path / JOINT)
     small_run(tmp_path / "more", joint=1.0, display=display)
     assert "joint n-grams: there are more pairs; the first 3 are counted" in display.said

@@ -10,13 +10,12 @@ import pytest
 import torch
 from torch import nn
 
-from antiphon.build import build_model
 from antiphon.config.schema import Config
-from antiphon.decoding.generator import Generator
+from antiphon.data.tokenizers import EOS, SOS, CharacterTokenizer, LetterTokenizer, Tokenizer, WordTokenizer
 from antiphon.errors import UserError
-from antiphon.folder import LoadedModel
-from antiphon.sources.tokens import CharacterTokenizer, LetterTokenizer, Tokenizer, WordTokenizer
-from antiphon.sources.vocabulary import EOS, SOS
+from antiphon.inference.generator import Generator
+from antiphon.model_folder import LoadedModel
+from antiphon.models.build import build_model
 
 LETTERS = CharacterTokenizer("abcdef\n")
 DECODERS: dict[str, dict[str, Any]] = {

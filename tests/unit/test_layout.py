@@ -8,9 +8,9 @@ import pytest
 import torch
 from tiny_models import fill
 
-from antiphon.build import build_model
-from antiphon.config.models import EncoderDecoderConfig
-from antiphon.decoding.layout import laid_out
+from antiphon.config.networks import EncoderDecoderConfig
+from antiphon.model_folder import laid_out
+from antiphon.models.build import build_model
 from antiphon.sequence import Sequence
 
 RECURRENT: dict[str, Any] = {

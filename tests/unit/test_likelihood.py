@@ -14,12 +14,18 @@ from hypothesis import strategies as st
 from test_language_model import LETTERS, Ones, make
 from tiny_generators import tiny_generator
 
+from antiphon.data.pairs import Example
+from antiphon.data.tokenizers import Tokenizer, WordTokenizer
 from antiphon.errors import UserError
 from antiphon.evaluation.evaluate import evaluate_examples
-from antiphon.evaluation.likelihood import OF_LOSS, likelihood, likelihood_estimate, likelihood_value
-from antiphon.evaluation.streams import Parts, stream_nats
-from antiphon.sources.pairs import Example
-from antiphon.sources.tokens import Tokenizer, WordTokenizer
+from antiphon.evaluation.likelihood import (
+    OF_LOSS,
+    Parts,
+    likelihood,
+    likelihood_estimate,
+    likelihood_value,
+    stream_nats,
+)
 
 TEXTS = ["ab cd", "fed", "a  b c", "cab"]
 

@@ -9,13 +9,13 @@ import torch
 from tiny_generators import SOURCE, TARGET, tiny_generator
 from tiny_models import fill
 
-from antiphon.build import build_model
 from antiphon.config.schema import Config
-from antiphon.decoding.generator import Generator
+from antiphon.data.batches import source_batch
+from antiphon.data.tokenizers import PAD, SOS
 from antiphon.errors import UserError
-from antiphon.folder import LoadedModel
-from antiphon.sources.batches import source_batch
-from antiphon.sources.vocabulary import PAD, SOS
+from antiphon.inference.generator import Generator
+from antiphon.model_folder import LoadedModel
+from antiphon.models.build import build_model
 
 BLOCKS = {"kind": "transformer", "size": 8, "heads": 2, "layers": 1, "feedforward": 8, "positions": "learnt"}
 DECODER = "the decoder has learnt 12 positions (model.decoder.longest)"

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from antiphon.data.lines import Line, lines_of, read_lines
 from antiphon.errors import DataError
-from antiphon.sources.lines import Line, lines_of, read_lines
 
 TEXTS = st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r\0")), min_size=1)
 

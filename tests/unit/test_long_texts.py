@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from wishing_models import wishing
 
-from antiphon.decoding import writer
-from antiphon.decoding.generation import Alternative, Generation, joined
-from antiphon.decoding.generator import Generator
-from antiphon.decoding.sample import dice
-from antiphon.decoding.splitting import in_parts
+from antiphon.inference import engine as writer
+from antiphon.inference.generation import Alternative, Generation, joined
+from antiphon.inference.generator import Generator
+from antiphon.inference.inputs import in_parts
+from antiphon.search.sampling import dice
 
 LONG = ["a b c d e .", "f e d !", "c b a ?", "a a b b c c d d"]
 

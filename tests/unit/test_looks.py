@@ -9,9 +9,9 @@ import pytest
 import torch
 from tiny_generators import SOURCE, TARGET, tiny_generator
 
-from antiphon.decoding.looker import TOGETHER
-from antiphon.sources.batches import source_batch
-from antiphon.sources.vocabulary import PAD, SOS
+from antiphon.data.batches import source_batch
+from antiphon.data.tokenizers import PAD, SOS
+from antiphon.inference.rescoring import TOGETHER
 
 TEXTS = ["a b c", "h", "c a d b e f g", "b b"]
 SHAPES = {  # layers and heads of cross, own and source attention

@@ -8,14 +8,14 @@ import pytest
 import torch
 from tiny_models import close, fill
 
-from antiphon.build import build_for
-from antiphon.config.models import EncoderDecoderConfig
+from antiphon.config.networks import EncoderDecoderConfig
 from antiphon.config.schema import TextConfig
-from antiphon.encoders.several import Matches, found_elsewhere
-from antiphon.model import EncoderDecoder
+from antiphon.data.batches import source_batch
+from antiphon.data.tokenizers import EOS, PAD, UNK
+from antiphon.models.build import build_for
+from antiphon.models.encoders.multi_source import Matches, found_elsewhere
+from antiphon.models.model import EncoderDecoder
 from antiphon.sequence import Sequence, Several
-from antiphon.sources.batches import source_batch
-from antiphon.sources.vocabulary import EOS, PAD, UNK
 
 PREMISES = [[5, 6, 7, UNK, EOS], [8, 5, EOS]]
 HYPOTHESES = [[7, 9, 5, UNK, EOS], [9, EOS]]

@@ -13,7 +13,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
-from antiphon.config import texts as text_config
+from antiphon.config import checks as text_config
 from antiphon.config.schema import EvaluationConfig, TrainingConfig
 from antiphon.evaluation.likelihood import OF_LOSS
 from antiphon.evaluation.metrics import (

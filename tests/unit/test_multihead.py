@@ -10,7 +10,7 @@ import torch
 from tiny_models import close, fill
 from torch import Tensor
 
-from antiphon.attention.multihead import Heads, MultiHeadAttention, Seen, causal_mask
+from antiphon.models.multihead import Heads, MultiHeadAttention, Seen, causal_mask
 
 B, T, S, D, M, N = 2, 4, 5, 6, 8, 3
 REAL = torch.tensor([[True] * 5, [True, True, False, False, False]])

@@ -6,7 +6,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from antiphon.encoders.ngrams import NgramEmbedding, hashed_ngrams
+from antiphon.models.layers.embedding import NgramEmbedding, hashed_ngrams
 from antiphon.sequence import Sequence
 
 ROWS = [[3, 4, 3, 4, 5], [4, 3, 4, 3]]

@@ -11,13 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.config.schema import DataConfig, NoiseConfig, TextConfig, TrainingConfig
-from antiphon.sources.batches import collate
-from antiphon.sources.noise import Noise, NoisyTokenizer, as_read, delete, infill, mask, noise_of, noisy, permute, spoil
-from antiphon.sources.pairs import Dropped, Pair, read_pairs
-from antiphon.sources.ragged import Ragged
-from antiphon.sources.rows import Corpus
-from antiphon.sources.tokens import CharacterTokenizer, WordTokenizer
-from antiphon.sources.vocabulary import EOS, PAD, UNK
+from antiphon.data.batches import collate
+from antiphon.data.corpus import Corpus, Ragged
+from antiphon.data.noise import Noise, NoisyTokenizer, as_read, delete, infill, mask, noise_of, noisy, permute, spoil
+from antiphon.data.pairs import Dropped, Pair, read_pairs
+from antiphon.data.tokenizers import EOS, PAD, UNK, CharacterTokenizer, WordTokenizer
 
 WORDS = WordTokenizer(["a", "b", "c", "d", "end.", "ho!", "so?", ". x"])
 END, HO, SO = 8, 9, 10  # the ids of "end.", "ho!" and "so?"

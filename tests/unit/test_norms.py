@@ -10,7 +10,7 @@ import torch
 from tiny_models import close, fill
 from torch import Tensor, nn
 
-from antiphon.encoders.norms import AddAndNorm, LayerNorm, MaskedBatchNorm
+from antiphon.models.layers.blocks import AddAndNorm, LayerNorm, MaskedBatchNorm
 
 B, T, H = 3, 4, 5
 MASK = torch.tensor([[True] * 4, [True, True, False, False], [True, False, False, False]])

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.optim import SGD, Adam, AdamW
 
 from antiphon.config.schema import TrainingConfig
-from antiphon.training.optimisers import Optimiser, build_optimiser
+from antiphon.training.optimizers import Optimiser, build_optimiser
 
 CONFIGS = {
     "adam": TrainingConfig(optimizer="adam", weight_decay=0.1),
@@ -105,7 +105,7 @@ def test_an_update_does_without_torchs_compiler() -> None:
 import sys
 import torch
 from torch.nn.utils import clip_grad_norm_
-from antiphon.training.optimisers import SGD, Adam
+from antiphon.training.optimizers import SGD, Adam
 for optimiser in (Adam, SGD):
     model = torch.nn.Linear(2, 2)
     model(torch.ones(1, 2)).sum().backward()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from antiphon.decoders.output import BLOCK, OutputLayer
+from antiphon.models.decoders.decoder import BLOCK, OutputLayer
 
 
 @pytest.mark.parametrize("tokens", [7, 2 * BLOCK - 1, 2 * BLOCK, 3 * BLOCK + 5])

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from antiphon.config.schema import DataConfig, TextConfig
+from antiphon.data.pairs import LISTED, Dropped, Example, Pair, group, read_pairs
+from antiphon.data.tables import HEAD
 from antiphon.errors import DataError
-from antiphon.sources.pairs import LISTED, Dropped, Example, Pair, group, read_pairs
-from antiphon.sources.records import HEAD
 
 Columns = int | str | list[int | str]
 

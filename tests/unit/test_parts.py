@@ -11,14 +11,14 @@ import torch
 from tiny_models import fill
 from torch import Tensor
 
-from antiphon.build import build_model
 from antiphon.config.schema import Config
+from antiphon.data.batches import source_batch
+from antiphon.data.tokenizers import CharacterTokenizer, Tokenizer, WordTokenizer
 from antiphon.errors import ConfigError
-from antiphon.folder import save_model
-from antiphon.model import SequenceModel
-from antiphon.sources.batches import source_batch
-from antiphon.sources.tokens import CharacterTokenizer, Tokenizer, WordTokenizer
-from antiphon.training.parts import fill_parts, freeze_parts, missing_parts, refuse_own_parts, try_parts
+from antiphon.model_folder import save_model
+from antiphon.models.build import build_model
+from antiphon.models.model import SequenceModel
+from antiphon.training.transfer import fill_parts, freeze_parts, missing_parts, refuse_own_parts, try_parts
 
 LETTERS, WORDS, OTHERS = CharacterTokenizer(list("abc")), WordTokenizer(["a", "b"]), WordTokenizer(["a", "c", "d"])
 Values = dict[str, Any]

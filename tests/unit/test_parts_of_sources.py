@@ -13,10 +13,10 @@ from torch import Tensor
 
 from antiphon.config.schema import Config
 from antiphon.errors import ConfigError
-from antiphon.folder import LoadedModel, fresh_model, load_model
+from antiphon.model_folder import LoadedModel, fresh_model, load_model
 from antiphon.training.display import SilentDisplay
-from antiphon.training.parts import fill_parts
-from antiphon.training.train import train_run
+from antiphon.training.run import train_run
+from antiphon.training.transfer import fill_parts
 
 
 @pytest.fixture(scope="module")

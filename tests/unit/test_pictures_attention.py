@@ -9,10 +9,9 @@ import pytest
 from matplotlib.image import imread
 
 from antiphon.errors import DiskError, UserError
-from antiphon.pictures.attention import draw_attention
-from antiphon.pictures.canvas import Font, choose_font
-from antiphon.pictures.labels import metric_label
-from antiphon.visible import visible
+from antiphon.plots.attention_matrix import draw_attention
+from antiphon.plots.style import Font, choose_font, metric_label
+from antiphon.text import visible
 
 ODD = ["你", "مرحبا", "$x$", "e\u0301", "\n", " ", "\u202eabc", "", "👩‍👩‍👧", "\ud800", "w" * 200]
 

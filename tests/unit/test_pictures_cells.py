@@ -11,9 +11,8 @@ import pytest
 from matplotlib.image import imread
 
 from antiphon.errors import UserError
-from antiphon.pictures.cells import draw_cells
-from antiphon.pictures.frames import draw_frames
-from antiphon.pictures.overlay import heated
+from antiphon.plots.image_attention import draw_cells, heated
+from antiphon.plots.video_attention import draw_frames
 
 PHOTO = np.full((32, 32, 3), 0.5)
 LINE = np.full((10, 200), 1.0)

@@ -10,8 +10,8 @@ import pytest
 from matplotlib.image import imread
 
 from antiphon.errors import UserError
-from antiphon.pictures import confusion as pictures
-from antiphon.pictures.confusion import save_confusion
+from antiphon.plots import confusion as pictures
+from antiphon.plots.confusion import save_confusion
 
 COUNTS = np.array([[3, 1, 0], [1, 4, 0]])
 

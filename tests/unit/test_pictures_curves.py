@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from antiphon.pictures.curves import draw_results
+from antiphon.plots.curves import draw_results
 
 
 def _rows(count: int, best: int | None) -> list[dict[str, float]]:

@@ -11,8 +11,8 @@ import pytest
 from matplotlib.image import imread
 
 from antiphon.errors import UserError
-from antiphon.pictures.canvas import Ruler, choose_font
-from antiphon.pictures.heads import draw_heads
+from antiphon.plots.attention_heads import draw_heads
+from antiphon.plots.style import Ruler, choose_font
 
 DARKEST = (0x12, 0x3F, 0x6B)
 

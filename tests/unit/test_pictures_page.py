@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from antiphon.errors import DiskError, UserError
-from antiphon.pictures.page import MOST, write_page
-from antiphon.pictures.plane import Plane
+from antiphon.plots.map_page import MOST, write_page
+from antiphon.plots.map_plane import Plane
 
 EVIL = ["<script>alert(1)</script>", "</title></svg><img src=x onerror=alert(1)>", '"&amp;', "a\n\u202eb", "plain"]
 PLANE = Plane(np.array([[0.0, 0.0], [4.0, 0.0], [4.0, 1.0], [0.0, 1.0], [2.0, 0.5]]), (0.75, 0.25))

@@ -15,9 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from antiphon.errors import UserError
-from antiphon.pictures import plane as drawing
-from antiphon.pictures.placing import Box, place_labels
-from antiphon.pictures.plane import Plane, draw_plane, principal_plane
+from antiphon.plots import map_plane as drawing
+from antiphon.plots.map_plane import Box, Plane, draw_plane, place_labels, principal_plane
 
 
 def test_four_points_on_paper() -> None:

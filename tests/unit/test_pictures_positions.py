@@ -12,7 +12,7 @@ from matplotlib.image import imread
 from tiny_generators import BLOCKS, MODELS, tiny_generator
 
 from antiphon.errors import UserError
-from antiphon.pictures.positions import draw_positions, position_tables
+from antiphon.plots.positional_encoding import draw_positions, position_tables
 
 
 def test_the_table_is_the_formula() -> None:

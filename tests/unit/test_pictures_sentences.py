@@ -10,13 +10,13 @@ import torch
 from tiny_generators import MODELS, SOURCE, TARGET, tiny_config, tiny_generator
 
 from antiphon import api
-from antiphon.decoding.generator import Generator
+from antiphon.data.batches import source_batch
+from antiphon.data.tokenizers import SOS
 from antiphon.errors import DataError, UserError
-from antiphon.model import EncoderDecoder
-from antiphon.pictures.plane import principal_plane
-from antiphon.pictures.sentences import pool_name, sentence_vectors, usual_pool
-from antiphon.sources.batches import source_batch
-from antiphon.sources.vocabulary import SOS
+from antiphon.inference.generator import Generator
+from antiphon.models.model import EncoderDecoder
+from antiphon.plots.map_plane import principal_plane
+from antiphon.plots.sentence_map import pool_name, sentence_vectors, usual_pool
 
 SENTENCES = ["a b c", "h", "c a d b e f g", "b b"]
 TEXTS = ["K L M", "O", "M K N L O", "L L"]

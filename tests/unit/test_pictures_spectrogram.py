@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
+from antiphon.data.source import Array
 from antiphon.errors import UserError
-from antiphon.pictures.spectrogram import draw_spectrogram
-from antiphon.sources.reading import Array
+from antiphon.plots.spectrogram import draw_spectrogram
 
 DARKEST = (0x12, 0x3F, 0x6B)
 

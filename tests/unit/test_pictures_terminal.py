@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from antiphon.pictures.terminal import attention_text
+from antiphon.plots.terminal import attention_text
 
 
 def test_shades_stand_under_their_labels() -> None:

@@ -10,10 +10,10 @@ import pytest
 from tiny_generators import tiny_config, tiny_generator
 
 from antiphon import api
-from antiphon.config.read import read_config
-from antiphon.config.write import explained_yaml
+from antiphon.config.dump import explained_yaml
+from antiphon.config.load import read_config
 from antiphon.errors import DataError, UserError
-from antiphon.pictures.views import answer_and_look, view_of
+from antiphon.plots.attention_views import answer_and_look, view_of
 
 
 def written(path: Path) -> list[str]:

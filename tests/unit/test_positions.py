@@ -9,9 +9,9 @@ import torch
 from tiny_models import close
 from torch import Tensor
 
-from antiphon.encoders.embedding import vectors
-from antiphon.encoders.positions import LearntPositions, SinusoidalPositions
 from antiphon.errors import UserError
+from antiphon.models.layers.embedding import vectors
+from antiphon.models.layers.positions import LearntPositions, SinusoidalPositions
 
 # t, 2i, sin(t / 10000^{2i/512}), cos(..), to nine places
 SINUSOID = [

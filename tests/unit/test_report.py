@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from antiphon.pictures.attention import draw_attention
-from antiphon.training.card import attends, write_card
-from antiphon.training.record import read_record
-from antiphon.training.report import write_report
+from antiphon.plots.attention_matrix import draw_attention
+from antiphon.reports.card import attends, write_card
+from antiphon.reports.report import write_report
+from antiphon.reports.run_record import read_record
 
 EVIL = "<img src=x onerror=alert(1)>\"'</pre></title><script>alert(2)</script>&amp;\x1b[31m `` ` | $style"
 TAGS = {

@@ -11,18 +11,16 @@ import torch
 from tiny_models import INPUTS, ROWS, close, sizes, tiny_model
 from torch import Tensor
 
-from antiphon.build import build_model
-from antiphon.config.models import LanguageModelConfig
+from antiphon.config.networks import LanguageModelConfig
 from antiphon.config.schema import Config, TrainingConfig
-from antiphon.model import SequenceModel
+from antiphon.data.batches import Batch, collate, source_batch
+from antiphon.data.corpus import Corpus, Ragged
+from antiphon.data.tokenizers import EOS, PAD, SOS, SPECIALS, UNK
+from antiphon.models.build import build_model
+from antiphon.models.model import SequenceModel
 from antiphon.sequence import Sequence
-from antiphon.sources.batches import Batch, collate, source_batch
-from antiphon.sources.ragged import Ragged
-from antiphon.sources.rows import Corpus
-from antiphon.sources.vocabulary import EOS, PAD, SOS, SPECIALS, UNK
-from antiphon.training.loss import cross_entropy
-from antiphon.training.sampling import own_words, sampling_share
-from antiphon.training.teaching import teach
+from antiphon.training.scheduled_sampling import own_words, sampling_share
+from antiphon.training.step import cross_entropy, teach
 
 RECURRENT = {"cell": "lstm", "embedding": 6, "size": 8, "dropout": 0.0}
 BLOCKS = {"kind": "transformer", "size": 8, "layers": 2, "heads": 2, "feedforward": 7, "dropout": 0.0}

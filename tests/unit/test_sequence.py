@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from antiphon.data.batches import source_batch
 from antiphon.sequence import Sequence
-from antiphon.sources.batches import source_batch
 
 
 def test_rows_are_padded_at_the_end_and_true_is_real() -> None:

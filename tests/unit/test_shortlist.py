@@ -12,14 +12,13 @@ from tiny_generators import tiny_folder, tiny_generator
 from tiny_models import fill
 
 import antiphon
-from antiphon.build import build_model
-from antiphon.decoding.generator import Generator
+from antiphon.data.tokenizers import EOS
 from antiphon.errors import ModelFolderError, UserError
-from antiphon.folder import LoadedModel
-from antiphon.sources.shortlist import SHORTLIST, Shortlist, load_shortlist
-from antiphon.sources.vocabulary import EOS
-from antiphon.training import counting
-from antiphon.training.shortlist import learn_shortlist
+from antiphon.inference.generator import Generator
+from antiphon.model_folder import LoadedModel
+from antiphon.models.build import build_model
+from antiphon.ngrams.shortlist import SHORTLIST, Shortlist, learn_shortlist, load_shortlist
+from antiphon.training import side_models as counting
 
 Pair = tuple[list[int], list[int]]
 
@@ -141,7 +140,7 @@ def test_a_broken_one_is_made_again_and_what_is_left_out_is_said(
     assert made.of([4]).tolist()[0] == EOS
     assert said[0] == "counting pairs.tsv"
     assert any(sentence.startswith("left out: 1 x ") for sentence in said)
-    monkeypatch.setattr(counting, "MOST", 1)
+    monkeypatch.setattr(counting, "MOST_PAIRS", 1)
     said.clear()
     antiphon.shortlist(folder, say=said.append)
     assert "there are more pairs; the first 1 are counted" in said

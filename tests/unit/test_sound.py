@@ -12,11 +12,10 @@ import soundfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from antiphon.config.sound import AudioConfig
-from antiphon.sources.masks import hide_times, hide_values, standardised
-from antiphon.sources.reading import Array
-from antiphon.sources.resampling import resampled, resampled_length
-from antiphon.sources.sound import AudioReader, LogMel, mel_filters
+from antiphon.config.sources import AudioConfig
+from antiphon.data.audio import AudioReader, LogMel, mel_filters, resampled, resampled_length
+from antiphon.data.augment import hide_times, hide_values, standardised
+from antiphon.data.source import Array
 
 SMALL = AudioConfig(rate=8000, mels=20)
 

@@ -11,14 +11,14 @@ from feature_tables import values, write_table
 from tiny_models import fill
 
 from antiphon.config.schema import Config
-from antiphon.decoding.generation import Part
-from antiphon.decoding.generator import Generator
-from antiphon.decoding.questions import UnreadableInputError
+from antiphon.data.pairs import Paths
+from antiphon.data.prepare import prepare
 from antiphon.errors import UserError
-from antiphon.folder import LoadedModel, fresh_model, load_model, save_model
-from antiphon.pictures.sources import draw_sources
-from antiphon.sources.corpus import prepare
-from antiphon.sources.paths import Paths
+from antiphon.inference.generation import Part
+from antiphon.inference.generator import Generator
+from antiphon.inference.inputs import UnreadableInputError
+from antiphon.model_folder import LoadedModel, fresh_model, load_model, save_model
+from antiphon.plots.attention_views import draw_sources
 
 COUNT: dict[str, Any] = {"kind": "text", "column": "count", "tokens": "words"}
 FEATURES: dict[str, Any] = {"kind": "features", "column": "path", "max_length": 4}

@@ -11,18 +11,15 @@ import torch
 from feature_tables import values, write_table
 
 from antiphon.config.schema import Config, DataConfig
+from antiphon.data.batches import AheadBatches, Batch, PairBatches
+from antiphon.data.build_source import load_source
+from antiphon.data.corpus import FileRows, SeveralRows
+from antiphon.data.pairs import Paths
+from antiphon.data.prepare import Prepared, prepare
+from antiphon.data.source import UnreadableError
+from antiphon.data.tokenizers import EOS, Tokenizer
 from antiphon.errors import ModelFolderError
 from antiphon.sequence import Sequence, Several
-from antiphon.sources.ahead import AheadBatches
-from antiphon.sources.batches import Batch
-from antiphon.sources.corpus import Prepared, prepare
-from antiphon.sources.feed import PairBatches
-from antiphon.sources.paths import Paths
-from antiphon.sources.readers import load_source
-from antiphon.sources.reading import UnreadableError
-from antiphon.sources.rows import FileRows, SeveralRows
-from antiphon.sources.tokens import Tokenizer
-from antiphon.sources.vocabulary import EOS
 
 FEATURES: dict[str, Any] = {"kind": "features", "column": "path"}
 COUNT: dict[str, Any] = {"kind": "text", "column": "count", "tokens": "words"}

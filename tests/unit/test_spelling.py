@@ -8,16 +8,15 @@ import pytest
 import torch
 from tiny_models import ROWS, fill, tiny_batch, tiny_model
 
-from antiphon.config.models import EncoderDecoderConfig
+from antiphon.config.networks import EncoderDecoderConfig
 from antiphon.config.schema import TrainingConfig
-from antiphon.encoders.spelling import Spelling
+from antiphon.data.batches import source_batch
+from antiphon.data.prepare import Corpus, Ragged
+from antiphon.data.tokenizers import EOS, PAD
 from antiphon.errors import ConfigError
+from antiphon.models.encoders.ctc import Spelling
 from antiphon.sequence import Memory, Sequence
-from antiphon.sources.batches import source_batch
-from antiphon.sources.corpus import Corpus, Ragged
-from antiphon.sources.vocabulary import EOS, PAD
-from antiphon.training.spelt import spelling_warnings
-from antiphon.training.teaching import teach
+from antiphon.training.step import spelling_warnings, teach
 
 TOKENS, SIZE = 6, 3
 SMALL = {

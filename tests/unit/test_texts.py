@@ -10,13 +10,11 @@ import pytest
 
 from antiphon.config.checks import check_config
 from antiphon.config.schema import Config, DataConfig
+from antiphon.data.pairs import Dropped, Example, Pair, group, read_pairs
+from antiphon.data.prepare import Prepared, prepare
+from antiphon.data.subwords import train_subwords
+from antiphon.data.tokenizers import EOS, UNK, CharacterTokenizer, StreamTokenizer, Tokenizer, WordTokenizer, line_end
 from antiphon.errors import DataError
-from antiphon.sources.corpus import Prepared, prepare
-from antiphon.sources.pairs import Dropped, Example, Pair, group, read_pairs
-from antiphon.sources.streams import StreamTokenizer, line_end
-from antiphon.sources.subwords import train_subwords
-from antiphon.sources.tokens import CharacterTokenizer, Tokenizer, WordTokenizer
-from antiphon.sources.vocabulary import EOS, UNK
 
 PLAY = ["First Citizen:", "Before we proceed, hear me.", "", "All:", "Speak,\tspeak. ", "", "All:"]
 

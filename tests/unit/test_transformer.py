@@ -13,15 +13,15 @@ from tiny_models import close, fill
 from torch import Tensor, nn
 from torch.nn import functional
 
-from antiphon.attention.multihead import MultiHeadAttention
-from antiphon.decoders.transformer import Shared, TransformerDecoder, TransformerState
-from antiphon.encoders.embedding import TokenEmbedding, vectors
-from antiphon.encoders.norms import LayerNorm, MaskedBatchNorm, Norm, Order
-from antiphon.encoders.positions import LearntPositions, Positions, SinusoidalPositions
-from antiphon.encoders.transformer import BlockPlan, TransformerEncoder
+from antiphon.data.batches import source_batch
 from antiphon.errors import UserError
+from antiphon.models.decoders.transformer_decoder import Shared, TransformerDecoder, TransformerState
+from antiphon.models.encoders.transformer_encoder import BlockPlan, TransformerEncoder
+from antiphon.models.layers.blocks import LayerNorm, MaskedBatchNorm, Norm, Order
+from antiphon.models.layers.embedding import TokenEmbedding, vectors
+from antiphon.models.layers.positions import LearntPositions, Positions, SinusoidalPositions
+from antiphon.models.multihead import MultiHeadAttention
 from antiphon.sequence import Memory, Sequence
-from antiphon.sources.batches import source_batch
 
 D, M, N, L, V = 8, 6, 2, 2, 11
 SOURCE = source_batch([[4, 5, 6, 7, 10], [6, 4, 9], [8]])

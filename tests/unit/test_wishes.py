@@ -10,13 +10,13 @@ import pytest
 from tiny_generators import tiny_generator
 from wishing_models import TEXTS, Leaning, wishing, wishing_model
 
-from antiphon.decoding.generation import Generation
-from antiphon.decoding.generator import Generator
-from antiphon.decoding.options import MOST
+from antiphon.data.pairs import Example
+from antiphon.data.tokenizers import LetterTokenizer
 from antiphon.errors import UserError
 from antiphon.evaluation.evaluate import evaluate_examples
-from antiphon.sources.pairs import Example
-from antiphon.sources.tokens import LetterTokenizer
+from antiphon.inference.generation import Generation
+from antiphon.inference.generator import Generator
+from antiphon.search.options import MOST
 
 EACH: dict[str, dict[str, Any]] = {
     "min_length": {"min_length": 6},

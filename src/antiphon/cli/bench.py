@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from antiphon.cli.output import put_json, put_line, say
+from antiphon.cli.io import put_json, put_line, say
 
 if TYPE_CHECKING:
-    from antiphon.decoding.generator import Generator
     from antiphon.evaluation.bench import Contestant, Speed
+    from antiphon.inference.generator import Generator
 
 __all__ = ["bench"]
 
@@ -69,7 +69,7 @@ def all_of(engines: dict[str, str], int8: bool) -> list[Contestant]:
 def lines(file: str | None, generator: Generator) -> list[str]:
     """What to answer: lines of a file, or the sources that the model was measured on."""
     from antiphon import api
-    from antiphon.cli.lines import input_lines
+    from antiphon.cli.io import input_lines
     from antiphon.errors import UserError
 
     if file is not None:

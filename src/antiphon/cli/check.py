@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from antiphon.cli.output import program, put_line, say
+from antiphon.cli.io import program, put_line, say
 
 __all__ = ["check"]
 
@@ -18,7 +18,7 @@ def check(
 ) -> None:
     """Say all that is wrong, before any training."""
     from antiphon import api
-    from antiphon.cli.files import say_places
+    from antiphon.cli.io import say_places
     from antiphon.errors import UserError
 
     report = api.check(config, overrides or [], say=say)

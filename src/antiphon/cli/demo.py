@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from antiphon.cli.output import program
+from antiphon.cli.io import program
 
 __all__ = ["demo"]
 

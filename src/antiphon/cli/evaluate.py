@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from antiphon.cli.files import METRICS, known_metrics, pair_files, say_dropped
-from antiphon.cli.output import put_json, put_line, say
-from antiphon.cli.searching import Beam, Combine, Int8, Joint, LengthPenalty, NoRepeat, With
-from antiphon.cli.tables import put_columns
-from antiphon.cli.together import idle_combine, load_together
+from antiphon.cli.io import METRICS, known_metrics, pair_files, put_columns, put_json, put_line, say, say_dropped
+from antiphon.cli.options import Beam, Combine, Int8, Joint, LengthPenalty, NoRepeat, With, idle_combine, load_together
 
 if TYPE_CHECKING:
-    from antiphon.decoding.generator import Generator
+    from antiphon.data.pairs import Example
     from antiphon.evaluation.classes import Classes, ClassScore
     from antiphon.evaluation.evaluate import Evaluation
-    from antiphon.sources.pairs import Example
+    from antiphon.inference.generator import Generator
 
 __all__ = ["evaluate"]
 
@@ -84,9 +81,9 @@ def evaluate(
     each class; exact_match is called accuracy there.
     """
     from antiphon import api
+    from antiphon.data.pairs import file_paths
     from antiphon.errors import UserError
     from antiphon.evaluation.evaluate import evaluate_examples
-    from antiphon.sources.pairs import file_paths
 
     files, wanted, pictures = pair_files(pairs), known_metrics(metrics), confusion or []
     if problems := contradictions(files, by, by_lines, pictures) + idle_combine(also, combine):
@@ -122,7 +119,7 @@ def evaluate(
 
 def contradictions(files: str | list[str], by: str | None, by_lines: int | None, pictures: list[Path]) -> list[str]:
     """What does not go together, and what cannot be written."""
-    from antiphon.pictures.paths import PICTURES, folder_problems, suffix_problems
+    from antiphon.plots.style import PICTURES, folder_problems, suffix_problems
 
     problems = [problem for path in pictures for problem in suffix_problems(path, (*PICTURES, ".tsv"))]
     problems += [problem for path in pictures for problem in folder_problems(path)]
@@ -151,8 +148,8 @@ def group_names(
     generator: Generator, examples: list[Example], files: str | list[str], by: str | None, by_lines: int | None
 ) -> list[str] | None:
     """The group of each example, if groups were asked for."""
-    from antiphon.evaluation.groups import groups_by_column, groups_by_lines, has_header
-    from antiphon.sources.pairs import file_paths
+    from antiphon.data.pairs import file_paths
+    from antiphon.evaluation.intervals import groups_by_column, groups_by_lines, has_header
 
     name, path = file_paths(files)[0]
     header, lines = has_header(path, generator.config.data), [example.line for example in examples]
@@ -163,7 +160,7 @@ def group_names(
 
 def say_flagged(generator: Generator, result: Evaluation) -> None:
     """How many answers have a flag."""
-    from antiphon.sources.amounts import amount
+    from antiphon.text import amount
 
     if result.flagged and generator.config.data.source is None:
         texts = amount(result.flagged, "texts")
@@ -174,7 +171,7 @@ def say_flagged(generator: Generator, result: Evaluation) -> None:
 
 def put_table(result: Evaluation, by: str = "lines") -> None:
     """Name, value and interval of each metric, then classes and groups."""
-    from antiphon.sources.amounts import amount
+    from antiphon.text import amount
 
     shown = {name: "accuracy" if name == "exact_match" and result.classes else name for name in result.values}
     width = max(len(name) for name in shown.values())
@@ -234,7 +231,7 @@ def put_groups(result: Evaluation, by: str, metric: str) -> None:
 
 def write_confusion(classes: Classes, paths: list[Path]) -> None:
     """The confusion matrix, in each of these files."""
-    from antiphon.pictures.confusion import save_confusion
+    from antiphon.plots.confusion import save_confusion
 
     title = f"{classes.accuracy:.1f} % of {classes.mean.count:,} right"
     for path in paths:

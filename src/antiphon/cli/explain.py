@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from antiphon.cli.output import put_line, say
+from antiphon.cli.io import put_line, say
 
 if TYPE_CHECKING:
-    from antiphon.decoding.generation import Generation
-    from antiphon.decoding.generator import Generator
-    from antiphon.pictures.views import Kind, View
+    from antiphon.inference.generation import Generation
+    from antiphon.inference.generator import Generator
+    from antiphon.plots.attention_views import Kind, View
 
 __all__ = ["explain"]
 
@@ -77,7 +77,7 @@ def explain(
         *of_search(tree, at, out, [beam, pruned], looking, positions),
     ]:
         raise UserError(problems)
-    from antiphon.pictures.sources import picture_paths
+    from antiphon.plots.attention_views import picture_paths
 
     kind = cast("Kind | None", attention and attention.value)
     generator = api.load(run)
@@ -105,7 +105,7 @@ def explain(
 
 def contradictions(text: str | None, out: Path | None, positions: bool, chosen: list[object]) -> list[str]:
     """What does not go together, and what cannot be written."""
-    from antiphon.pictures.paths import PICTURES, folder_problems, suffix_problems
+    from antiphon.plots.style import PICTURES, folder_problems, suffix_problems
 
     problems = [] if out is None else suffix_problems(out, PICTURES) or folder_problems(out)
     if positions and out is None:
@@ -140,7 +140,7 @@ def of_search(
 def show_tree(generator: Generator, text: str, out: Path | None, beam: int | None, pruned: int) -> None:
     """The tree of the search, as a picture or as text."""
     from antiphon import api
-    from antiphon.pictures.tree import tree_text
+    from antiphon.plots.search_tree import tree_text
 
     if generator.config.decoding.joint:
         say("joint n-grams choose when the search is over: an answer may win that is not marked here")
@@ -154,8 +154,8 @@ def show_tree(generator: Generator, text: str, out: Path | None, beam: int | Non
 
 def show(generator: Generator, text: str, kind: Kind | None, layer: int | None, head: int | None) -> None:
     """The answer and where the model looked, as text."""
-    from antiphon.pictures.terminal import attention_text
-    from antiphon.pictures.views import answer_and_look, view_of
+    from antiphon.plots.attention_views import answer_and_look, view_of
+    from antiphon.plots.terminal import attention_text
 
     answer = answer_and_look(generator, text)
     view = view_of(generator, answer, kind).only(layer=layer, head=head)
@@ -175,7 +175,7 @@ def mean_of(view: View) -> str:
 
 def put_flags(generator: Generator, text: str) -> None:
     """What was not read of a text, or not known."""
-    from antiphon.decoding.questions import questions_of
+    from antiphon.inference.inputs import questions_of
 
     [question] = questions_of(generator.wording, [text])
     for flag in question.flags:

@@ -1,4 +1,4 @@
-"""antiphon export"""
+"""antiphon import"""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import Annotated
 
 import typer
 
-from antiphon.cli.output import program, say
+from antiphon.cli.io import program, say
 
-__all__ = ["export"]
+__all__ = ["export", "import_"]
+
+# antiphon export
 
 
 class Engine(StrEnum):
@@ -41,7 +43,7 @@ def export(
     generate, score, evaluate and explain take the new folder as they take a run; what an engine cannot do, they say.
     """
     from antiphon import api
-    from antiphon.export.folder import read_export
+    from antiphon.export.base import read_export
 
     say(f"writing {run} for {to.value}{', with weights of 8 bits' if int8 else ''}")
     folder = api.export_model(run, to.value, out, int8=int8)
@@ -49,3 +51,20 @@ def export(
         say(note)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     say(f"wrote {folder} ({size / 1e6:.1f} MB); next: {program()} generate {shlex.quote(str(folder))} FILE")
+
+
+def import_(
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="A Marian (OPUS-MT) or BART folder of `transformers`.")
+    ],
+    out: Annotated[Path, typer.Option(metavar="MODEL", help="The model folder to write; it must not be there yet.")],
+) -> None:
+    """Read a Marian or BART folder of `transformers`.
+
+    Its weights must be safetensors. What it has that Antiphon lacks is said; the new folder's card.md says it, too.
+    """
+    from antiphon import api
+
+    say(f"reading {folder}")
+    model = shlex.quote(str(api.import_model(folder, out, say=say)))
+    say(f"wrote {out}; next: {program()} generate {model} FILE, or {program()} explain {model} TEXT")

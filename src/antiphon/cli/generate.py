@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack, cast
 
 import typer
 
-from antiphon.cli.flags import Flags
-from antiphon.cli.lines import in_batches, input_lines
-from antiphon.cli.output import put_json, put_line, put_text
-from antiphon.cli.searching import (
+from antiphon.cli.io import Flags, in_batches, input_lines, put_json, put_line, put_text
+from antiphon.cli.options import (
     BatchSize,
     Beam,
     Combine,
@@ -42,13 +40,14 @@ from antiphon.cli.searching import (
     TopK,
     TopP,
     With,
+    idle_combine,
+    load_together,
 )
-from antiphon.cli.together import idle_combine, load_together
 
 if TYPE_CHECKING:
-    from antiphon.decoding.generation import Generation
-    from antiphon.decoding.generator import Generator
-    from antiphon.decoding.wishes import Wishes
+    from antiphon.inference.generation import Generation
+    from antiphon.inference.generator import Generator
+    from antiphon.inference.wishes import Wishes
 
 __all__ = ["generate"]
 
@@ -137,7 +136,7 @@ def generate(
 
 def source_lines(generator: Generator, file: str | None) -> Iterator[str]:
     """The lines of a file or of stdin; paths in them begin where the file lies, or where the user is."""
-    from antiphon.sources.paths import Paths
+    from antiphon.data.pairs import Paths
 
     paths = Paths.of_lines(generator.config.data, None if file == "-" else file)
     return (paths.resolved(line) for line in input_lines(file))
@@ -148,7 +147,7 @@ def answers_of(
     **wishes: Unpack[Wishes],
 ) -> list[Generation]:  # fmt: skip
     """Answers to some lines; what cannot be read is said of the lines of the file."""
-    from antiphon.decoding.questions import UnreadableInputError
+    from antiphon.inference.inputs import UnreadableInputError
 
     try:
         return generator.generate(batch, prefix=prefix, first=first, weights=weights, **wishes)
@@ -158,8 +157,8 @@ def answers_of(
 
 def check_weights(generator: Generator) -> None:
     """UserError where there are no weights to put out: the engine hands out none, or the model has none."""
-    from antiphon.decoding.engine import TorchEngine
     from antiphon.errors import UserError
+    from antiphon.inference.engine import TorchEngine
 
     if not isinstance(generator.engine, TorchEngine):
         raise UserError(

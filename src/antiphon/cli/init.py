@@ -8,9 +8,8 @@ from typing import Annotated
 
 import typer
 
-from antiphon.cli.files import pair_files
-from antiphon.cli.output import program, say
-from antiphon.visible import visible
+from antiphon.cli.io import pair_files, program, say
+from antiphon.text import visible
 
 __all__ = ["init"]
 
@@ -29,10 +28,10 @@ def init(
 
     The configuration is complete, every key is explained, and the reasons of each choice are said.
     """
-    from antiphon.config.write import explained_yaml
+    from antiphon.autoconfig.guess import guess_config
+    from antiphon.config.dump import explained_yaml
     from antiphon.errors import UserError
     from antiphon.files import write_text
-    from antiphon.sources.guess import guess_config
 
     pair_files(data)
     if str(out) != "-" and out.exists() and not force:

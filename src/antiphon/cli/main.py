@@ -19,22 +19,20 @@ from typing import Annotated, Any, NoReturn, cast
 import typer
 from typer.core import TyperGroup
 
-from antiphon import __version__
+from antiphon._version import __version__
 from antiphon.cli.bench import bench
 from antiphon.cli.check import check
 from antiphon.cli.demo import demo
 from antiphon.cli.evaluate import evaluate
 from antiphon.cli.explain import explain
-from antiphon.cli.export import export
+from antiphon.cli.export import export, import_
 from antiphon.cli.generate import generate
-from antiphon.cli.import_ import import_
 from antiphon.cli.init import init
-from antiphon.cli.joint import joint
+from antiphon.cli.io import say
 from antiphon.cli.map import map_
-from antiphon.cli.output import say
+from antiphon.cli.ngrams import joint, shortlist
 from antiphon.cli.recipes import recipes
 from antiphon.cli.score import score
-from antiphon.cli.shortlist import shortlist
 from antiphon.cli.train import train
 from antiphon.errors import Interrupted, UserError
 

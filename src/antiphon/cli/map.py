@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from antiphon.cli.files import say_dropped
-from antiphon.cli.lines import input_lines
-from antiphon.cli.output import put_line, say
+from antiphon.cli.io import input_lines, put_line, say, say_dropped
 
 if TYPE_CHECKING:
-    from antiphon.decoding.generator import Generator
-    from antiphon.pictures.sentences import Pool
+    from antiphon.inference.generator import Generator
+    from antiphon.plots.sentence_map import Pool
 
 __all__ = ["map_"]
 
@@ -55,9 +53,9 @@ def map_(
     """
     from antiphon import api
     from antiphon.errors import DataError, UserError
-    from antiphon.pictures.map import draw_map, few_problems
-    from antiphon.pictures.page import page_problems
-    from antiphon.pictures.paths import MAPS, folder_problems, suffix_problems
+    from antiphon.plots.map_page import page_problems
+    from antiphon.plots.sentence_map import draw_map, few_problems
+    from antiphon.plots.style import MAPS, folder_problems, suffix_problems
 
     if out is not None and (problems := suffix_problems(out, MAPS) or folder_problems(out)):
         raise UserError(problems)

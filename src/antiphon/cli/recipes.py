@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from antiphon.cli.output import program, put_line, say
+from antiphon.cli.io import program, put_line, say
 
 __all__ = ["recipes"]
 
@@ -29,7 +29,7 @@ def recipes(
     force: Annotated[bool, typer.Option("--force", help="Overwrite the copy.")] = False,
 ) -> None:
     """The shipped configurations."""
-    from antiphon.config.read import recipe_names, recipe_text
+    from antiphon.config.load import recipe_names, recipe_text
     from antiphon.errors import UserError
     from antiphon.files import write_text
 

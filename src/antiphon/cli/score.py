@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from antiphon.cli.files import pair_files, say_dropped
-from antiphon.cli.flags import Flags
-from antiphon.cli.output import put_json, put_line
+from antiphon.cli.io import Flags, pair_files, put_json, put_line, say_dropped
 
 if TYPE_CHECKING:
-    from antiphon.decoding.generation import Scored
+    from antiphon.inference.generation import Scored
 
 __all__ = ["score"]
 
@@ -40,9 +38,8 @@ def score(
     model has no sources: log probability, text, log probability of each token.
     """
     from antiphon import api
-    from antiphon.sources.looking import usable_pairs
-    from antiphon.sources.pairs import Dropped
-    from antiphon.training.check import nothing_usable
+    from antiphon.data.encode import nothing_usable, usable_pairs
+    from antiphon.data.pairs import Dropped
 
     files, dropped, seen = pair_files(pairs), Dropped(), Flags()
     generator = api.load(run)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from antiphon.cli.output import program, put_line, say
+from antiphon.cli.io import program, put_line, say
 
 __all__ = ["train"]
 
@@ -21,7 +21,7 @@ def train(
 ) -> None:
     """Train a model; the same command again goes on where it stood."""
     from antiphon import api
-    from antiphon.training.card import attends
+    from antiphon.reports.card import attends
     from antiphon.training.display import open_display
 
     run = api.train(config, out=out, overrides=overrides or [], fresh=fresh, display=open_display())

@@ -9,10 +9,18 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from antiphon.config.image import FramesConfig, ImageConfig
-from antiphon.config.models import EncoderDecoderConfig, ModelConfig
-from antiphon.config.section import Natural, Positive, Section, Share, with_kinds
-from antiphon.config.sound import AudioConfig, FeaturesConfig
+from antiphon.config.networks import EncoderDecoderConfig, ModelConfig
+from antiphon.config.sources import (
+    AudioConfig,
+    FeaturesConfig,
+    FramesConfig,
+    ImageConfig,
+    Natural,
+    Positive,
+    Section,
+    Share,
+    with_kinds,
+)
 
 __all__ = [
     "Config",

@@ -1,213 +1,193 @@
-"""What sources, fronts and encoders need of one another, and what is for texts only."""
+"""The keys of sources that are files (image, frames, audio, features), and of the front ends that read them."""
 
 from __future__ import annotations
 
-from antiphon.config.image import CellsConfig, ImageConfig
-from antiphon.config.models import EncoderDecoderConfig, FrontConfig, state_size
-from antiphon.config.schema import Config, DataConfig, SourceConfig, TextConfig
-from antiphon.config.sound import SubsampledConfig
+from typing import Annotated, Any, Literal
 
-__all__ = ["FRONTS_OF", "front_of", "fronts_of", "source_problems"]
+from pydantic import BaseModel, ConfigDict, Field
 
-# The fronts of each kind of source, the usual one first.
-FRONTS_OF: dict[str, tuple[str, ...]] = {
-    "text": (),
-    "image": ("cells", "patches", "linear"),
-    "audio": ("subsampled", "linear"),
-    "features": ("linear", "subsampled"),
-    "frames": ("frame-cells", "linear"),
-}
-GRIDS = ("cells", "patches")  # their vectors stand in rows and columns, and know where
+__all__ = [
+    "AudioConfig",
+    "CellsConfig",
+    "FeaturesConfig",
+    "FrameCellsConfig",
+    "FramesConfig",
+    "ImageConfig",
+    "LinearConfig",
+    "Natural",
+    "PatchesConfig",
+    "PictureConfig",
+    "Positive",
+    "Section",
+    "Share",
+    "SubsampledConfig",
+    "with_kinds",
+]
 
-
-def fronts_of(model: EncoderDecoderConfig, sources: int) -> list[FrontConfig | None]:
-    """The front of each source, as far as one is chosen."""
-    return list(model.front) if isinstance(model.front, list) else [model.front] * sources
-
-
-def front_of(kind: str, chosen: FrontConfig | None) -> str:
-    """The kind of front that a source of this kind gets."""
-    return chosen.kind if chosen is not None else (*FRONTS_OF[kind], "tokens")[0]
-
-
-def source_problems(config: Config) -> list[str]:
-    """A sentence for each key that does not fit what the source is, or how many there are."""
-    return [
-        *_number_problems(config),
-        *_kind_problems(config),
-        *_mask_problems(config),
-        *_width_problems(config),
-        *_text_problems(config),
-        *_size_problems(config),
-        *_part_problems(config),
-    ]
+Positive = Annotated[int, Field(gt=0)]
+Natural = Annotated[int, Field(ge=0)]
+Share = Annotated[float, Field(ge=0.0, lt=1.0)]
 
 
-def _number_problems(config: Config) -> list[str]:
-    """Lists are as long as the list of sources."""
-    model, count = config.model, len(config.data.sources)
-    if not isinstance(model, EncoderDecoderConfig):
-        return []
-    problems = []
-    for key, value in (("front", model.front), ("encoder", model.encoder)):
-        if isinstance(value, list) and len(value) != count:
-            is_one = "one source, which is no list" if count == 1 else f"{count} sources"
-            remedy = "give one section" if count == 1 else f"give {count}, or one section for all"
-            problems.append(f"model.{key}: a list of {len(value)}, but data.source is {is_one}; {remedy}")
-    if count > 1 and model.front is not None and not isinstance(model.front, list):
-        problems.append(
-            f"model.front: one section, but there are {count} sources; give a list of {count}, with null for the usual"
-        )
-    return problems
+class Section(BaseModel):
+    """A part of the configuration: unknown keys and wrong types are errors.
+
+    A key that is a word of Python has a second name here, for Python alone; a file is read without them (problems.py).
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, populate_by_name=True)
 
 
-def _kind_problems(config: Config) -> list[str]:
-    """Which front is for which kind of source."""
-    model, sources, data = config.model, config.data.sources, config.data
-    if not isinstance(model, EncoderDecoderConfig):
-        return []
-    fronts = fronts_of(model, len(sources))
-    if len(fronts) != len(sources):
-        return []
-    problems = []
-    for number, (source, front) in enumerate(zip(sources, fronts, strict=True)):
-        key = f"model.front[{number}]" if isinstance(model.front, list) else "model.front"
-        fitting = FRONTS_OF[source.kind]
-        if front is not None and front.kind not in fitting:
-            remedy = f"set it to {' or '.join(fitting)}, or " if fitting else "set "
-            what = "model.front" if fitting else key
-            problems.append(
-                f"{key}.kind: {front.kind} is not for {data.place(number)}, which is of kind {source.kind}; "
-                f"{remedy}{what} to null"
-            )
-        if isinstance(front, CellsConfig) and front.wide > len(front.channels):
-            stages = len(front.channels)
-            problems.append(f"{key}.wide: {front.wide}, but there are {stages} stages; set it to at most {stages}")
-        if isinstance(front, SubsampledConfig) and front.kernel % 2 == 0:
-            odd = f"{front.kernel - 1} or {front.kernel + 1}"
-            problems.append(f"{key}.kernel: {front.kernel} is even, so it has no middle; set it to {odd}")
-    return problems
+def with_kinds(section: Any, usual: dict[str, str]) -> Any:  # noqa: ANN401 (whatever stood in the file)
+    """A section as it is written; its parts (name -> usual kind) that name no kind are of the usual one.
+
+    A part may also be a list of parts.
+    """
+    if not isinstance(section, dict):
+        return section
+    written = {name: section[name] for name in usual if name in section}
+    return section | {name: _with_kind(part, usual[name]) for name, part in written.items()}
 
 
-def _mask_problems(config: Config) -> list[str]:
-    """How wide a mask is means nothing where there is none."""
-    problems = []
-    for number, source in enumerate(config.data.sources):
-        for name in ("time", "mel", "value"):
-            width, usual = getattr(source, f"{name}_width", None), type(source).model_fields.get(f"{name}_width")
-            if usual is not None and width != usual.default and not getattr(source, f"{name}_masks"):
-                place = f"{config.data.place(number)}.{name}"
-                problems.append(
-                    f"{place}_width: {width} is the width of a mask, but {name}_masks is 0; "
-                    f"set it back to {usual.default}, or {place}_masks to 1 or more"
-                )
-    return problems
+def _with_kind(part: Any, kind: str) -> Any:  # noqa: ANN401
+    if isinstance(part, list):
+        return [_with_kind(one, kind) for one in part]
+    return {"kind": kind, **part} if isinstance(part, dict) else part
 
 
-def _width_problems(config: Config) -> list[str]:
-    """A picture has as many positions as it is wide."""
-    return [
-        f"{config.data.place(number)}.max_length: {source.max_length} is less than the width {source.width}, so every "
-        f"picture would be left out; set it to {source.width} or more"
-        for number, source in enumerate(config.data.sources)
-        if isinstance(source, ImageConfig) and source.width is not None and source.width > source.max_length
-    ]
+# Pictures and videos as sources, and the fronts that turn them into vectors.
+
+Channels = Annotated[list[Positive], Field(min_length=1)]
+
+KINDS = "what the column holds: text | image | audio | features | frames"
+PICTURE_FRONTS = "cells | patches | subsampled | linear | frame-cells"
+STAGES = "width of each stage of convolutions; each halves height and width"
+BLOCKS = "residual blocks after the first convolution of each stage"
+DROPPED = "share of values set to 0 in training, on the vectors that come out"
 
 
-def _text_problems(config: Config) -> list[str]:
-    """What only texts have."""
-    data, model = config.data, config.model
-    if not data.sources:
-        return []
-    texts = [source for source in data.sources if isinstance(source, TextConfig)]
-    what = f"of kind {data.sources[0].kind}" if len(data.sources) == 1 else f"{len(data.sources)} sources"
-    problems = []
-    if model.kind == "concatenated" and data.text is None:
-        problems.append(
-            f"model.kind: concatenated reads one text, but data.source is {what}; set model.kind to encoder-decoder"
-        )
-    if data.shared_vocabulary and not texts:
-        problems.append(f"data.shared_vocabulary: data.source is {what} and has no words; set it to false")
-    if model.tie in ("tables", "all") and not texts:
-        other = "output" if model.tie == "all" else "none"
-        fact = f"{model.tie} is a table for both sides, but data.source is {what}"
-        problems.append(f"model.tie: {fact}; set it to {other}")
-    if isinstance(model, EncoderDecoderConfig) and model.copying:
-        problems += _copy_problems(texts, data.target, what)
-    if isinstance(model, EncoderDecoderConfig) and model.matches:
-        problems += _match_problems(data, texts)
-    noise = config.training.noise
-    if data.text is None and (noise.mask or noise.delete or noise.infill or noise.permute):
-        problems.append(f"training.noise: it spoils the tokens of one text, but data.source is {what}; leave it out")
-    if data.skip_unreadable and len(texts) == len(data.sources):
-        fact = "true is for sources that are files, but there are only texts"
-        problems.append(f"data.skip_unreadable: {fact}; set it to false")
-    return problems
+class PictureConfig(Section):
+    """What pictures and the frames of videos have in common."""
+
+    kind: str = Field(description=KINDS)
+    column: int | str = Field(0, description="number (from 0) or name of the column of paths")
+    folder: str | None = Field(None, description="where the paths begin; null: at the folder of the data file")
+    colour: bool = Field(True, description="true: red, green and blue | false: grey")
+    shift: Share = Field(0.0, description="training: move it at random by up to this share of its height, each way")
+    scale: Annotated[float, Field(ge=0.0, le=0.9)] = Field(
+        0.0, description="training: make it smaller or larger at random by up to this share; variable width: smaller"
+    )
+    contrast: Share = Field(
+        0.0, description="training: shades darker or lighter at random, by a gamma of up to 1 + this"
+    )
 
 
-def _match_problems(data: DataConfig, texts: list[TextConfig]) -> list[str]:
-    """Tokens are the same where two texts have one vocabulary."""
-    if len(texts) < 2:
-        fact = f"tokens of one text are looked for in another, but data.source has {len(texts)}"
-        return [f"model.matches: {fact}; set it to false"]
-    if data.shared_vocabulary:
-        return []
-    fact = "the texts of data.source have a vocabulary each"
-    return [f"model.matches: {fact}; set data.shared_vocabulary to true, or matches to false"]
+class ImageConfig(PictureConfig):
+    """A picture: a row of columns of pixels."""
+
+    kind: Literal["image"] = Field("image", description=KINDS)
+    height: Positive = Field(128, description="pixels from top to bottom; every picture is resized to that")
+    width: Positive | None = Field(
+        128, description="pixels across: aspect kept, the rest is filled | null: as wide as it is (lines of text)"
+    )
+    max_length: Positive = Field(2048, description="wider pictures (columns of pixels at this height) are left out")
 
 
-def _copy_problems(texts: list[TextConfig], target: TextConfig, what: str) -> list[str]:
-    """Copied is what stands in a text and is a token of the target."""
-    if not texts:
-        return [f"model.copy: words are copied from a text, but data.source is {what}; set it to false"]
-    kinds = {text.tokens for text in texts}
-    if target.tokens in kinds:
-        return []
-    return [
-        f"model.copy: a token is copied as it stands, but the source has {' and '.join(sorted(kinds))} and the target "
-        f"{target.tokens}; set data.target.tokens to {sorted(kinds)[0]}, or copy to false"
-    ]
+class FramesConfig(PictureConfig):
+    """A video: a row of pictures, in a folder or an array."""
+
+    kind: Literal["frames"] = Field("frames", description=KINDS)
+    height: Positive = Field(64, description="pixels from top to bottom; every frame is resized to that")
+    width: Positive = Field(64, description="pixels across: aspect kept, the rest is filled")
+    max_length: Positive = Field(200, description="videos of more frames are left out and counted")
 
 
-def _size_problems(config: Config) -> list[str]:
-    """States of several encoders stand side by side, so they have one size."""
-    model = config.model
-    if not isinstance(model, EncoderDecoderConfig) or not isinstance(model.encoder, list):
-        return []
-    sizes = [state_size(encoder) for encoder in model.encoder]
-    if len(set(sizes)) == 1:
-        return []
-    said = " and ".join(map(str, sizes))
-    return [f"model.encoder: states of {said} cannot stand side by side; make them of one size (both directions count)"]
+class CellsConfig(Section):
+    """A residual network of convolutions over a picture, whose cells are the vectors."""
+
+    kind: Literal["cells"] = Field("cells", description=PICTURE_FRONTS)
+    channels: Channels = Field([32, 64, 128], description=STAGES)
+    blocks: Natural = Field(1, description=BLOCKS)
+    wide: Natural = Field(0, description="of the stages, so many of the last halve the height only (narrow letters)")
+    columns: bool = Field(False, description="one vector for each column of cells (lines of text) instead of each cell")
+    whole: bool = Field(False, description="tell each vector the most that any cell of the picture says, too")
+    dropout: Share = Field(0.1, description=DROPPED)
 
 
-def _part_problems(config: Config) -> list[str]:
-    """n-grams, weights of other runs and learnt positions."""
-    model, data = config.model, config.data
-    if not isinstance(model, EncoderDecoderConfig):
-        return []
-    problems = []
-    for number, encoder in enumerate(model.encoders):
-        key = f"model.encoder[{number}]" if isinstance(model.encoder, list) else "model.encoder"
-        read = data.sources[number : number + 1] if isinstance(model.encoder, list) else data.sources
-        if encoder.ngrams and not any(isinstance(source, TextConfig) for source in read):
-            problems.append(f"{key}.ngrams: {encoder.ngrams} are of tokens, but it reads no text; set it to []")
-        for name, value in (("from", encoder.from_run), ("freeze", encoder.freeze)):
-            if value and len(data.sources) > 1:
-                off = "null" if name == "from" else "false"
-                problems.append(f"{key}.{name}: only an encoder of one source can have it; set it to {off}")
-        if getattr(encoder, "positions", "") == "learnt" and (grids := _grids(model, read, number)):
-            problems.append(
-                f"{key}.positions: learnt ones count in one row, but {' and '.join(grids)} stand in rows and columns "
-                "and know where; set it to none"
-            )
-    return problems
+class PatchesConfig(Section):
+    """Squares of a picture, each one vector."""
+
+    kind: Literal["patches"] = Field("patches", description=PICTURE_FRONTS)
+    patch: Positive = Field(16, description="pixels along each side of a square")
+    dropout: Share = Field(0.1, description=DROPPED)
 
 
-def _grids(model: EncoderDecoderConfig, read: list[SourceConfig], number: int) -> list[str]:
-    """The fronts with rows and columns among those of these sources, of which the first may have this number."""
-    fronts = fronts_of(model, len(read))
-    if isinstance(model.encoder, list) and isinstance(model.front, list):
-        fronts = fronts[number : number + 1]
-    kinds = [front_of(source.kind, front) for source, front in zip(read, fronts, strict=False)]
-    return [kind for kind in kinds if kind in GRIDS]
+class FrameCellsConfig(Section):
+    """The network of `cells` over each frame of a video; a frame's vector is made of all its cells."""
+
+    kind: Literal["frame-cells"] = Field("frame-cells", description=PICTURE_FRONTS)
+    channels: Channels = Field([16, 32, 64], description=STAGES)
+    blocks: Natural = Field(1, description=BLOCKS)
+    dropout: Share = Field(0.1, description=DROPPED)
+
+
+# The keys of sounds and of vectors in files, and of the fronts that read them.
+
+SOUND_FRONTS = "cells | patches | subsampled (convolutions, one vector for four) | linear (W x + b) | frame-cells"
+COLUMN = "number (from 0) or name of the column of paths"
+FOLDER = "paths are relative to this folder; null: to the file that names them"
+TIME_MASKS = "SpecAugment, in training only: so many stretches of time are hidden; 0: none"
+TIME_WIDTH = "time_masks only: the longest stretch, drawn from 0 on; a fifth of the example at most"
+
+
+class AudioConfig(Section):
+    """A column of WAV or FLAC files; a sound is a row of log-mel spectra."""
+
+    kind: Literal["audio"] = Field("audio", description=KINDS)
+    column: int | str = Field(0, description=COLUMN)
+    folder: str | None = Field(None, description=FOLDER)
+    rate: Annotated[int, Field(ge=1000, le=192_000)] = Field(
+        16_000, description="samples a second; sounds of another rate are resampled, channels are averaged"
+    )
+    mels: Annotated[int, Field(gt=0, le=256)] = Field(80, description="bands of a spectrum")
+    window: Annotated[float, Field(ge=1.0, le=1000.0)] = Field(25.0, description="milliseconds one spectrum hears")
+    step: Annotated[float, Field(ge=1.0, le=1000.0)] = Field(10.0, description="milliseconds from spectrum to spectrum")
+    max_length: Positive = Field(3000, description="longer examples (in spectra) are left out and counted")
+    time_masks: Natural = Field(0, description=TIME_MASKS)
+    time_width: Positive = Field(20, description=TIME_WIDTH)
+    mel_masks: Natural = Field(0, description="the same for bands: so many stretches of bands are hidden; 0: none")
+    mel_width: Positive = Field(10, description="mel_masks only: the widest stretch, drawn from 0 on; half at most")
+
+
+class FeaturesConfig(Section):
+    """A column of arrays [T, D] in .npy or .npz files."""
+
+    kind: Literal["features"] = Field("features", description=KINDS)
+    column: int | str = Field(0, description=COLUMN)
+    folder: str | None = Field(None, description=FOLDER)
+    max_length: Positive = Field(2000, description="longer examples (in vectors) are left out and counted")
+    ordered: bool = Field(
+        True, description="false: a set; its vectors are sorted, so that their order in the file changes nothing"
+    )
+    normalise: bool = Field(False, description="each value of the vectors to mean 0 and variance 1 within an example")
+    time_masks: Natural = Field(0, description=TIME_MASKS)
+    time_width: Positive = Field(20, description=TIME_WIDTH)
+    value_masks: Natural = Field(0, description="the same for values: so many stretches are hidden; 0: none")
+    value_width: Positive = Field(2, description="value_masks only: the widest stretch, drawn from 0 on; half at most")
+
+
+class SubsampledConfig(Section):
+    """Two convolutions, each of which halves the time."""
+
+    kind: Literal["subsampled"] = Field("subsampled", description=SOUND_FRONTS)
+    channels: Positive = Field(256, description="values that the convolutions find at each position")
+    kernel: Annotated[int, Field(ge=3)] = Field(5, description="positions that one convolution sees; odd")
+    dropout: Share = Field(0.1, description="share of values set to 0 in training, after each layer")
+
+
+class LinearConfig(Section):
+    """One linear layer."""
+
+    kind: Literal["linear"] = Field("linear", description=SOUND_FRONTS)
+    stack: Positive = Field(1, description="so many neighbouring vectors are read as one; 1: each on its own")
+    dropout: Share = Field(0.1, description="share of values set to 0 in training")

@@ -12,9 +12,9 @@ import sys
 import time
 from pathlib import Path
 
-from antiphon.decoding.generator import Generator
-from antiphon.decoding.int8 import with_int8
-from antiphon.export.engines import load_any
+from antiphon.export.base import load_any
+from antiphon.inference.generator import Generator
+from antiphon.inference.int8 import with_int8
 
 __all__ = ["main"]
 

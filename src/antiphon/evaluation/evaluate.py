@@ -7,16 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from antiphon.config.texts import needs_answers
-from antiphon.decoding.generator import Generator
+from antiphon.config.checks import needs_answers
+from antiphon.data.pairs import Example
 from antiphon.errors import UserError
-from antiphon.evaluation.bootstrap import Estimate, estimate
 from antiphon.evaluation.classes import Classes, class_names, compare_classes
 from antiphon.evaluation.edit import References, words
-from antiphon.evaluation.groups import Group, estimate_groups
+from antiphon.evaluation.intervals import Estimate, Group, estimate, estimate_groups
 from antiphon.evaluation.likelihood import OF_LOSS, SIGNATURES, likelihood, likelihood_estimate
 from antiphon.evaluation.metrics import metric_for
-from antiphon.sources.pairs import Example
+from antiphon.inference.generator import Generator
 
 __all__ = ["Evaluation", "evaluate_examples", "tidy_references"]
 

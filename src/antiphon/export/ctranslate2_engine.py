@@ -6,22 +6,82 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from threading import Lock
 from typing import Any
 
 import numpy as np
-from ctranslate2 import GenerationStepResult
+import torch
+from ctranslate2 import GenerationStepResult, Translator
 
-from antiphon.decoding.generation import Copies, Heads
-from antiphon.decoding.hypothesis import Hypothesis
-from antiphon.decoding.observer import Observer
-from antiphon.decoding.options import SearchOptions
-from antiphon.decoding.wording import Question, Wording
-from antiphon.errors import UserError
-from antiphon.export.ctranslate2_spec import names
-from antiphon.export.translators import Translators
-from antiphon.sources.source import Read
+from antiphon.data.source import Read
+from antiphon.errors import ModelFolderError, UserError
+from antiphon.export.base import ExportFolder
+from antiphon.export.ctranslate2_write import names
+from antiphon.inference.engine import ForeignModel
+from antiphon.inference.generation import Copies, Heads
+from antiphon.inference.inputs import Question, Wording, wording_of
+from antiphon.search.hypothesis import Hypothesis
+from antiphon.search.options import SearchOptions
+from antiphon.search.trace import Observer
 
-__all__ = ["CTranslate2Engine"]
+__all__ = ["CTranslate2Engine", "Translators", "load"]
+
+# Threads for CTranslate2: all of them for one sentence, or one for each of several batches.
+
+
+class Translators:
+    """One model, read for one sentence at a time or for several batches at once.
+
+    Threads that share each small product wait for one another at each. Batches do better with a thread each; a
+    sentence alone has no other use for them, unless its products are of int8: those are slower with two threads than
+    with one (decision 0018). Each way holds the weights; the second is read when it is first asked for.
+    """
+
+    def __init__(self, path: str, *, threads: int, int8: bool) -> None:
+        self.threads = threads
+        self._path = path
+        self._apart = threads == 1 or int8
+        self._read = Lock()
+        self._alone: Translator | None = None
+        self._many: Translator | None = None
+        self.of(1)  # what cannot be read is said at once
+
+    def of(self, sentences: int) -> Translator:
+        """The translator for a batch of so many."""
+        with self._read:
+            if sentences > 1 or self._apart:
+                if self._many is None:
+                    self._many = self._opened(at_once=self.threads, threads=1)
+                return self._many
+            if self._alone is None:
+                self._alone = self._opened(at_once=1, threads=self.threads)
+            return self._alone
+
+    def _opened(self, *, at_once: int, threads: int) -> Translator:
+        try:
+            return Translator(self._path, inter_threads=at_once, intra_threads=threads)
+        except (RuntimeError, ValueError) as error:
+            fact = str(error).strip().split("\n")[0]
+            raise ModelFolderError(
+                f"{self._path}: CTranslate2 cannot read it ({fact}); update ctranslate2, or export the model again"
+            ) from error
+
+
+# Loads a CTranslate2 export.
+
+
+def load(export: ExportFolder) -> ForeignModel:
+    """It takes as many threads as torch would."""
+    positions = export.facts.get("positions")
+    if not isinstance(positions, int):
+        raise ModelFolderError(f"{export.path}: export.json lacks the number of positions; export the model again")
+    int8 = export.facts.get("int8") is True
+    translators = Translators(str(export.path), threads=torch.get_num_threads(), int8=int8)
+    wording = wording_of(export.config, export.source, export.target)
+    sizes, short = (export.source.size, export.target.size), export.facts.get("shortlist") is True
+    engine = CTranslate2Engine(translators, wording, tokens=sizes, longest=positions, shortlist=short)
+    return ForeignModel(export.config, engine, export.source, export.target)
+
 
 # What this engine has; every other option must have its default value.
 HAS = {"beam", "n_best", "max_length", "length_penalty", "batch_size", "patience", "log_probs", "shortlist", "joint"}

@@ -10,21 +10,19 @@ import torch
 
 from antiphon.config.checks import check_config
 from antiphon.config.schema import Config, DataConfig
-from antiphon.errors import DataError, UserError
-from antiphon.folder import fresh_model
-from antiphon.sources.amounts import amount, by_reason
-from antiphon.sources.corpus import Prepared, prepare
-from antiphon.sources.given import given_tokenizers
-from antiphon.sources.pairs import Dropped, file_paths, read_pairs
-from antiphon.sources.records import reads_lines
-from antiphon.sources.rows import SeveralRows
-from antiphon.sources.tokens import Tokenizer
-from antiphon.training.feeding import batches_of
-from antiphon.training.parts import fill_parts, missing_parts
-from antiphon.training.spelt import spelling_warnings
-from antiphon.training.teaching import teach
+from antiphon.data.build_tokenizer import given_tokenizers
+from antiphon.data.corpus import SeveralRows
+from antiphon.data.encode import nothing_usable
+from antiphon.data.pairs import Dropped, read_pairs
+from antiphon.data.prepare import Prepared, prepare
+from antiphon.data.tokenizers import Tokenizer
+from antiphon.errors import UserError
+from antiphon.model_folder import fresh_model
+from antiphon.text import amount
+from antiphon.training.step import batches_of, spelling_warnings, teach
+from antiphon.training.transfer import fill_parts, missing_parts
 
-__all__ = ["CheckReport", "check_run", "nothing_usable"]
+__all__ = ["CheckReport", "check_run"]
 
 
 @dataclass(frozen=True)
@@ -50,16 +48,6 @@ def check_run(config: Config, say: Callable[[str], None]) -> CheckReport:
         return CheckReport(problems=error.problems)
     found = prepared.facts
     return CheckReport(warnings=[*found["warnings"], *warnings], facts=facts, dropped=found["dropped"])
-
-
-def nothing_usable(files: str | list[str], data: DataConfig, dropped: Dropped) -> DataError:
-    """Not one line of a file can be used, and why."""
-    names = files if isinstance(files, str) else " and ".join(files)
-    sides = "data.source and data.target" if data.source else "data.target"
-    lines = isinstance(files, str) and reads_lines(file_paths(files)[0][1], data)
-    remedy = "put one text on each line" if lines else f"check {sides} (column)"
-    why = by_reason(dropped.reasons) or "only a header"
-    return DataError(f"{names}: not one line can be used ({why}); {remedy}")
 
 
 def _unreadable(data: DataConfig) -> list[str]:

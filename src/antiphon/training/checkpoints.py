@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from antiphon.files import discard, publish, sha256, sweep, to_json
 from antiphon.sequence import Carried
-from antiphon.training.optimisers import Optimiser
+from antiphon.training.optimizers import Optimiser
 from antiphon.training.progress import Progress
 
 __all__ = ["Checkpoint", "Checkpoints", "average", "made_with"]

@@ -8,17 +8,17 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
-from antiphon.config.read import read_config
-from antiphon.decoding.generator import Generator
+from antiphon.config.load import read_config
+from antiphon.data.pairs import Dropped, Example, group, read_pairs
 from antiphon.evaluation.evaluate import evaluate_examples
-from antiphon.folder import load_model
-from antiphon.pictures.attention import draw_attention
-from antiphon.pictures.terminal import attention_text
-from antiphon.sources.pairs import Dropped, Example, group, read_pairs
+from antiphon.inference.generator import Generator
+from antiphon.model_folder import load_model
+from antiphon.plots.attention_matrix import draw_attention
+from antiphon.plots.terminal import attention_text
+from antiphon.text import visible
 from antiphon.training.display import Display
 from antiphon.training.evaluator import spread
-from antiphon.training.train import train_run
-from antiphon.visible import visible
+from antiphon.training.run import train_run
 
 __all__ = ["run_demo"]
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from antiphon.config.schema import Config
-from antiphon.decoding.generator import Generator
+from antiphon.data.noise import as_read
+from antiphon.data.pairs import Example
 from antiphon.evaluation.evaluate import evaluate_examples
 from antiphon.evaluation.likelihood import OF_LOSS, likelihood, likelihood_value
-from antiphon.folder import save_weights
-from antiphon.sources.noise import as_read
-from antiphon.sources.pairs import Example
+from antiphon.inference.generator import Generator
+from antiphon.model_folder import save_weights
 from antiphon.training.display import Display, Sample
 from antiphon.training.progress import Moment, Progress, best_row
 from antiphon.training.run_folder import RunFolder

@@ -8,20 +8,19 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from antiphon.decoding.generator import Generator
+from antiphon.data.build_source import one_text
 from antiphon.errors import DivergedError
 from antiphon.files import disk_errors
-from antiphon.folder import LoadedModel, is_whole, load_weights, save_weights
-from antiphon.pictures.attention import draw_attention
-from antiphon.pictures.curves import draw_results
-from antiphon.pictures.sources import draw_sources
-from antiphon.pictures.views import draw_view, view_of
-from antiphon.sources.readers import one_text
-from antiphon.training.card import write_card
+from antiphon.inference.generator import Generator
+from antiphon.model_folder import LoadedModel, is_whole, load_weights, save_weights
+from antiphon.plots.attention_matrix import draw_attention
+from antiphon.plots.attention_views import draw_sources, draw_view, view_of
+from antiphon.plots.curves import draw_results
+from antiphon.reports.card import write_card
+from antiphon.reports.report import write_report
 from antiphon.training.checkpoints import Checkpoint, Checkpoints, average
 from antiphon.training.evaluator import Evaluator
 from antiphon.training.progress import Progress, best_row, is_better, value_of
-from antiphon.training.report import write_report
 from antiphon.training.run_folder import RunFolder
 
 __all__ = ["draw_pictures", "finish", "is_finished", "load_into", "write_pages"]

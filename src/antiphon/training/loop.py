@@ -14,18 +14,17 @@ from torch import nn
 from torch.nn.utils import clip_grad_norm_
 
 from antiphon.config.schema import TrainingConfig
+from antiphon.data.batches import Batches
 from antiphon.errors import DivergedError
-from antiphon.model import SequenceModel
+from antiphon.models.model import SequenceModel
 from antiphon.sequence import Carried
-from antiphon.sources.feed import Batches
 from antiphon.training.checkpoints import Checkpoints
 from antiphon.training.display import Display
-from antiphon.training.optimisers import Optimiser
+from antiphon.training.optimizers import Optimiser, learning_rate
 from antiphon.training.progress import Moment, Progress, best_row, evaluations_since_better
 from antiphon.training.run_folder import RunFolder
-from antiphon.training.sampling import sampling_share
-from antiphon.training.schedules import learning_rate
-from antiphon.training.teaching import teach
+from antiphon.training.scheduled_sampling import sampling_share
+from antiphon.training.step import teach
 
 __all__ = ["Loop"]
 

@@ -1,1 +1,0 @@
-"""How relevant each source position is: scores, alignment, context."""

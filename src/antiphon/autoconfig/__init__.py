@@ -1,0 +1,1 @@
+"""`antiphon init`: a configuration for data nobody has described."""

@@ -1,0 +1,244 @@
+"""Sound as a row of log-mel spectra."""
+# N samples, M samples at the new rate, P phases, L samples that they hear, Q times the phases come round
+# N samples, S spectra, F frequencies, D mel bands
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from functools import lru_cache
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import torch
+from numpy.lib.stride_tricks import sliding_window_view
+from torch import Tensor
+from torch.nn import functional
+
+from antiphon.config.sources import AudioConfig
+from antiphon.data.augment import hide_times, hide_values, standardised
+from antiphon.data.source import Array, Random, UnreadableError
+from antiphon.errors import MissingExtraError
+
+__all__ = ["AudioReader", "LogMel", "mel_filters", "resampled", "resampled_length"]
+
+# Sound at another rate: a low-pass filter that is evaluated only where the new samples stand.
+
+ZEROS = 32  # zero crossings of the sinc on each side
+CUT_OFF = 0.92  # of the lower half rate: the filter falls from 0.84 of it to 1
+BETA = 8.0  # Kaiser's window: what is cut off is 80 dB down
+PHASES = 64  # new samples that are found by one matrix
+
+
+def resampled_length(length: int, rate: int, new_rate: int) -> int:
+    """M = ⌈N r' / r⌉: the new samples that stand before the end of the sound."""
+    return -(-length * new_rate // rate)
+
+
+def resampled(samples: Array, rate: int, new_rate: int) -> Array:
+    """y_m = Σ_n x_n h(m r / r' - n), h a low-pass filter at the lower of the two half rates; x is 0 beyond its ends
+
+    The places m r / r' come round after so many samples; those of one round are found together, as a product of
+    matrices.
+    """
+    if rate == new_rate:
+        return samples
+    common = math.gcd(rate, new_rate)
+    rounds = -(-PHASES * common // new_rate)  # a round of few phases is taken several times
+    up, down = rounds * new_rate // common, rounds * rate // common
+    length = resampled_length(len(samples), rate, new_rate)
+    times, reach = -(-length // up), _reach(up, down)
+    padded = np.zeros(times * down + 2 * reach + 1, np.float32)
+    padded[reach : reach + len(samples)] = samples
+    found = np.empty((times, up), np.float32)
+    for phase, (first, bank) in zip(range(0, up, PHASES), _banks(up, down), strict=True):
+        heard = sliding_window_view(padded, len(bank))[first::down][:times]  # [Q, L]
+        found[:, phase : phase + PHASES] = heard @ bank
+    return found.reshape(-1)[:length]
+
+
+@lru_cache(maxsize=4)
+def _banks(up: int, down: int) -> list[tuple[int, Array]]:
+    """For every few phases where what they hear begins, and h [L, P]
+
+    h(t) = sinc(c t) w(t), w a Kaiser window; each phase adds up to 1, so that a constant stays what it is.
+    """
+    reach, banks = _reach(up, down), []
+    cut_off = _cut_off(up, down)
+    for phase in range(0, up, PHASES):
+        places = np.arange(phase, min(phase + PHASES, up)) * down  # in 1 / up samples
+        first, last = int(places[0] // up), int(places[-1] // up)
+        distances = places / up - np.arange(first - reach, last + reach + 1)[:, None]  # [L, P]
+        inside = np.clip(1 - (distances * cut_off / ZEROS) ** 2, 0.0, None)
+        bank = np.sinc(cut_off * distances) * np.i0(BETA * np.sqrt(inside)) * (inside > 0)
+        banks.append((first, (bank / bank.sum(0)).astype(np.float32)))
+    return banks
+
+
+def _cut_off(up: int, down: int) -> float:
+    """As a share of the old half rate."""
+    return CUT_OFF * min(1.0, up / down)
+
+
+def _reach(up: int, down: int) -> int:
+    """Samples that the filter hears on each side."""
+    return math.ceil(ZEROS / _cut_off(up, down))
+
+
+RATES = range(1000, 768_001)  # a header that says otherwise is damaged
+HUGE = 0x7F000000  # bytes
+SILENCE = 1e-10  # the least power
+RANGE = 1e-8  # and what lies 80 dB below the loudest is silence, too
+
+
+class AudioReader:
+    """Log-mel spectra of WAV or FLAC files, each band to mean 0 and variance 1 within a sound."""
+
+    def __init__(self, config: AudioConfig) -> None:
+        self.config = config
+        self.size = config.mels
+        self.spectra = LogMel(rate=config.rate, mels=config.mels, window=config.window, step=config.step)
+
+    def length(self, cell: str) -> int:
+        samples, rate = _header(cell)
+        return self.spectra.length(resampled_length(samples, rate, self.config.rate))
+
+    def read(self, cell: str, chance: Random | None = None) -> Array:
+        samples, rate = _samples(cell)
+        spectra = self.spectra(resampled(samples, rate, self.config.rate))
+        if not np.isfinite(spectra).all():
+            raise UnreadableError("samples too large for a spectrum; those of a sound are from -1 to 1")
+        spectra = standardised(spectra)
+        return spectra if chance is None else self._hidden(spectra, chance)
+
+    def json(self) -> str:
+        return json.dumps(self.config.model_dump(include={"kind", "rate", "mels", "window", "step"}))
+
+    def _hidden(self, spectra: Array, chance: Random) -> Array:
+        config = self.config
+        spectra = hide_times(spectra, chance, masks=config.time_masks, width=config.time_width)
+        return hide_values(spectra, chance, masks=config.mel_masks, width=config.mel_width)
+
+
+class LogMel:
+    """log(W |FFT(w ⊙ x)|²): spectrum t hears the window around sample t · step; beyond its ends a sound is silent
+
+    w is Hann's window, W the mel filters. The floor of the logarithm is 80 dB below the loudest value, so a louder
+    recording differs by a constant alone.
+    """
+
+    def __init__(self, *, rate: int, mels: int, window: float, step: float) -> None:
+        self.step = max(1, round(rate * step / 1000))
+        self.window = torch.hann_window(max(2, round(rate * window / 1000)))
+        self.filters = _full_filters(rate, mels, len(self.window))  # [F, D]
+        self.fft = 2 * (len(self.filters) - 1)
+
+    def length(self, samples: int) -> int:
+        """S = 1 + ⌊N / step⌋"""
+        return 1 + samples // self.step
+
+    def __call__(self, samples: Array) -> Array:
+        """Samples [N] become spectra [S, D]."""
+        with torch.inference_mode():
+            power = self._power(torch.from_numpy(np.ascontiguousarray(samples, np.float32)))
+            mels = (power @ self.filters).clamp(min=SILENCE)
+            spectra: Array = mels.clamp(min=float(mels.max()) * RANGE).log().numpy()
+        return spectra
+
+    def _power(self, samples: Tensor) -> Tensor:
+        """|FFT(w ⊙ x)|² [S, F]"""
+        before = len(self.window) // 2
+        around = functional.pad(samples, (before, len(self.window)))
+        frames = around.unfold(0, len(self.window), self.step)[: self.length(len(samples))]  # [S, window]
+        power: Tensor = torch.fft.rfft(frames * self.window, self.fft).abs().square()
+        return power
+
+
+def mel_filters(rate: int, mels: int, fft: int) -> Tensor:
+    """Triangles [F, D] between D + 2 points that stand evenly on the mel scale, from 0 Hz to half the rate
+
+    mel(f) = 2595 log10(1 + f / 700), the scale of HTK; the top of each triangle is 1.
+    """
+    highest = 2595 * np.log10(1 + rate / 2 / 700)
+    points = 700 * (10 ** (np.linspace(0, highest, mels + 2) / 2595) - 1)
+    frequencies = np.linspace(0, rate / 2, fft // 2 + 1)[:, None]
+    low, middle, high = points[:-2], points[1:-1], points[2:]
+    rising, falling = (frequencies - low) / (middle - low), (high - frequencies) / (high - middle)
+    return torch.from_numpy(np.clip(np.minimum(rising, falling), 0, None).astype(np.float32))
+
+
+def _full_filters(rate: int, mels: int, window: int) -> Tensor:
+    """For the smallest FFT (a power of 2) that holds the window and has a frequency in every filter."""
+    fft = 1 << (window - 1).bit_length()
+    while not (filters := mel_filters(rate, mels, fft)).any(0).all():
+        fft *= 2
+    return filters
+
+
+def _header(cell: str) -> tuple[int, int]:
+    """Samples of a channel, and the rate."""
+    soundfile = _soundfile()
+    _must_exist(cell)
+    try:
+        found = soundfile.info(cell)
+    except (soundfile.SoundFileError, OSError, TypeError) as error:  # TypeError: a .raw file says nothing of itself
+        raise UnreadableError(f"no sound that can be read, such as WAV or FLAC ({_reason(error)})") from error
+    if _wav_breaks_off(Path(cell)):
+        raise UnreadableError("the sound breaks off: the file is shorter than its header says")
+    return _usable(found.frames, found.samplerate)
+
+
+def _samples(cell: str) -> tuple[Array, int]:
+    """The mean of the channels [N], and the rate."""
+    soundfile = _soundfile()
+    expected, rate = _header(cell)
+    try:
+        channels = soundfile.read(cell, dtype="float32", always_2d=True)[0]
+    except (soundfile.SoundFileError, OSError) as error:
+        raise UnreadableError(f"the sound is damaged ({_reason(error)})") from error
+    if len(channels) != expected:
+        raise UnreadableError(f"the sound breaks off after {len(channels):,} of {expected:,} samples")
+    if not np.isfinite(channels).all():
+        raise UnreadableError("a sample is not a finite number")
+    return channels.mean(1), rate
+
+
+def _wav_breaks_off(path: Path) -> bool:
+    """libsndfile reads what is left without a word."""
+    with path.open("rb") as file:
+        head = file.read(12)
+    promised = int.from_bytes(head[4:8], "little")
+    # Who writes to a pipe does not know the size and gives a huge one; some forget the last byte, which fills up.
+    return head[:4] == b"RIFF" and promised < HUGE and path.stat().st_size < promised + 8 - 1
+
+
+def _usable(samples: int, rate: int) -> tuple[int, int]:
+    if samples <= 0:
+        raise UnreadableError("an empty sound")
+    if rate not in RATES:
+        raise UnreadableError(f"{rate:,} samples a second, out of {RATES[0]:,} to {RATES[-1]:,}")
+    return samples, rate
+
+
+def _must_exist(cell: str) -> None:
+    if not os.path.exists(cell):  # unlike pathlib also of a name that is too long
+        raise UnreadableError("no such file")
+    if not os.path.isfile(cell):
+        raise UnreadableError("not a file")
+
+
+def _reason(error: Exception) -> str:
+    """libsndfile's own words."""
+    return str(getattr(error, "error_string", error)).rstrip(".")
+
+
+def _soundfile() -> ModuleType:
+    try:
+        return import_module("soundfile")
+    except (ImportError, OSError) as error:  # OSError: libsndfile is missing
+        raise MissingExtraError(
+            "data.source: sounds are read with the package soundfile; pip install 'antiphon[audio]' installs it"
+        ) from error

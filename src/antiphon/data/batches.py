@@ -1,0 +1,360 @@
+"""Batches that threads read before they are asked for: decoding files takes time that a network need not wait for.
+
+A batch is a pure function of its rows and the epoch, so it is the same whoever reads it, and whenever.
+"""
+# B batch, S source steps, T target steps, N rows of the corpus
+# B batch or parallel streams, T target steps
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from collections.abc import Sequence as Items
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from antiphon.data.corpus import Chance, Corpus, FileRows, Ragged, Rows, SeveralRows, likeness, read_lengths
+from antiphon.data.noise import OF_FILES, Noise
+from antiphon.data.source import Read, UnreadableError, Values
+from antiphon.data.tokenizers import EOS, PAD, SOS, UNK
+from antiphon.errors import DataError
+from antiphon.sequence import Sequence, Several
+
+__all__ = [
+    "AheadBatches",
+    "Batch",
+    "Batches",
+    "PairBatches",
+    "StreamBatches",
+    "collate",
+    "padding_share",
+    "plan",
+    "reading_threads",
+    "source_batch",
+]
+
+# From lengths to a plan of batches, and from rows of a corpus to tensors.
+#
+# A plan is a pure function of (lengths, budget, seed, epoch). Where training stands is (epoch, index in the plan),
+# and the plan does not depend on how many processes share it.
+
+Ints = npt.NDArray[np.integer[Any]]
+Spoil = Callable[[int, Ints], Ints]  # the number of a row and its ids -> what the model is shown (see noise.py)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Teacher forcing: inputs are <s> y_1 .. y_n [B, T], outputs are y_1 .. y_n </s> [B, T]."""
+
+    source: Sequence | Several
+    inputs: Tensor
+    outputs: Sequence
+
+
+def plan(
+    source_lengths: Ints, target_lengths: Ints, *, budget: int, seed: int, epoch: int, likeness: Ints | None = None
+) -> list[Ints]:
+    """Batches of row numbers, each row once: rows x max(longest source, longest target) <= budget.
+
+    A row longer than the budget is a batch of its own. Lengths count the </s>. Neighbours are sources of like length,
+    or of what is given instead.
+    """
+    generator = np.random.default_rng([seed, epoch])
+    order = _serpentine(source_lengths if likeness is None else likeness, target_lengths, generator)
+    longest = np.maximum(source_lengths, target_lengths)[order]
+    batches = []
+    start = 0
+    while start < len(order):
+        end = start + _rows_that_fit(longest, start, budget)
+        batches.append(order[start:end])
+        start = end
+    return [batches[index] for index in generator.permutation(len(batches))]
+
+
+def padding_share(batches: list[Ints], source_lengths: Ints, target_lengths: Ints) -> float:
+    """1 - real / padded, over both sides."""
+    real = padded = 0
+    for rows in batches:
+        for lengths in (source_lengths[rows], target_lengths[rows]):
+            real += int(lengths.sum())
+            padded += int(lengths.max()) * len(rows)
+    return 1.0 - real / padded if padded else 0.0
+
+
+def collate(corpus: Corpus, rows: Ints, spoil: Spoil | None = None, chance: Chance | None = None) -> Batch:
+    """The rows of a corpus as tensors, with <s> and </s> where they belong; sources are spoilt first, if asked for.
+
+    Files are read with the random numbers of `chance`.
+    """
+    target, target_lengths = _padded(corpus.target, rows)
+    inputs = np.empty_like(target)
+    inputs[:, 0] = SOS
+    inputs[:, 1:] = target[:, :-1]
+    return Batch(
+        source=_sources(corpus.source, rows, spoil, chance),
+        inputs=torch.from_numpy(inputs),
+        outputs=_closed(target, target_lengths),
+    )
+
+
+def source_batch(rows: Items[Read]) -> Sequence | Several:
+    """Sources that have been read, padded to the longest; a text has </s> at its end."""
+    if not isinstance(rows[0], tuple):
+        return _part_batch([row for row in rows if not isinstance(row, tuple)])
+    tuples = [row for row in rows if isinstance(row, tuple)]
+    return Several(tuple(_part_batch(list(parts)) for parts in zip(*tuples, strict=True)))
+
+
+def _part_batch(rows: list[Values]) -> Sequence:
+    ids = [row for row in rows if isinstance(row, list)]
+    if ids:
+        return Sequence.of_ids([[*row, EOS] for row in ids], PAD)
+    return Sequence.of_vectors([row for row in rows if not isinstance(row, list)])
+
+
+def _sources(sources: Rows, rows: Ints, spoil: Spoil | None, chance: Chance | None) -> Sequence | Several:
+    if isinstance(sources, SeveralRows):
+        return Several(tuple(_source(part, rows, None, chance, n) for n, part in enumerate(sources.parts)))
+    return _source(sources, rows, spoil, chance, 0)
+
+
+def _source(
+    sources: Ragged | FileRows, rows: Ints, spoil: Spoil | None, chance: Chance | None, number: int
+) -> Sequence:
+    if isinstance(sources, FileRows):
+        return Sequence.of_vectors(list(sources.read(rows, number, chance)))
+    if spoil is not None:
+        sources, rows = _spoilt(sources, rows, spoil), np.arange(len(rows))
+    return _closed(*_padded(sources, rows))
+
+
+def _serpentine(source_lengths: Ints, target_lengths: Ints, generator: np.random.Generator) -> Ints:
+    """Rows by target length; within one, by source length, up and down in turn so that neighbours stay alike."""
+    ties = generator.permutation(len(target_lengths))
+    direction = np.where(target_lengths % 2 == 0, 1, -1)
+    return np.lexsort((ties, source_lengths * direction, target_lengths))
+
+
+def _rows_that_fit(longest: Ints, start: int, budget: int) -> int:
+    """How many rows from `start` on stay within the budget; at least one."""
+    window = np.maximum.accumulate(longest[start : start + max(1, budget // max(1, int(longest[start])))])
+    cost = window * np.arange(1, len(window) + 1)
+    return max(1, int(np.searchsorted(cost, budget, side="right")))
+
+
+def _padded(ragged: Ragged, rows: Ints) -> tuple[npt.NDArray[np.int64], Ints]:
+    """Ids [B, longest + 1] padded with PAD, so that one more token fits into every row; and the lengths [B]."""
+    starts = ragged.offsets[rows]
+    lengths = ragged.offsets[np.asarray(rows) + 1] - starts
+    positions = np.arange(int(lengths.max(initial=0)) + 1)
+    real = positions < lengths[:, None]
+    values = np.full(real.shape, PAD, dtype=np.int64)
+    values[real] = ragged.ids[(starts[:, None] + positions)[real]]
+    return values, lengths
+
+
+def _spoilt(sources: Ragged, rows: Ints, spoil: Spoil) -> Ragged:
+    """These rows alone, as the model is shown them."""
+    return Ragged.of([spoil(int(row), sources[int(row)]).tolist() for row in rows])
+
+
+def _closed(values: npt.NDArray[np.int64], lengths: Ints) -> Sequence:
+    """The rows with </s> after their last token."""
+    values[np.arange(len(lengths)), lengths] = EOS
+    mask = np.arange(values.shape[1]) <= lengths[:, None]
+    return Sequence(torch.from_numpy(values), torch.from_numpy(mask))
+
+
+# What an epoch is made of: a plan, and the batches it names. One kind for pairs and lines, one for a stream.
+#
+# The loop knows no more than this, so where training stands is (epoch, index in the plan) for both.
+
+
+class Batches(ABC):
+    """The plan is a pure function of the data, the budget, the seed and the epoch."""
+
+    carries: bool = False  # the state after a batch is the one before the next
+
+    @property
+    def forbidden(self) -> tuple[int, ...]:
+        """What no text has inside, so a model does not say it there: an answer does not go on after </s>."""
+        return (PAD, SOS, EOS, UNK)
+
+    @abstractmethod
+    def plan(self, epoch: int) -> list[Ints]:
+        """The batches of an epoch, in their order; what the numbers in each mean is `collate`'s business."""
+
+    @abstractmethod
+    def collate(self, rows: Ints, epoch: int) -> Batch:
+        """One batch of the plan as tensors."""
+
+    @abstractmethod
+    def tokens(self, rows: Ints) -> int:
+        """Real target tokens of a batch: what its loss is divided by."""
+
+    @abstractmethod
+    def padding(self, batches: list[Ints]) -> float:
+        """The share of a plan's positions that is padding."""
+
+
+@dataclass(frozen=True)
+class PairBatches(Batches):
+    """Rows of like length together; the rows of a language model's corpus have empty sources."""
+
+    corpus: Corpus
+    budget: int
+    seed: int
+    noise: Noise | None = None  # what is done to the sources
+
+    @cached_property
+    def lengths(self) -> tuple[Ints, Ints]:
+        """Source and target lengths, </s> counts; a corpus without sources has none."""
+        return read_lengths(self.corpus.source), self.corpus.target.lengths + 1
+
+    def plan(self, epoch: int) -> list[Ints]:
+        return plan(
+            *self.lengths, budget=self.budget, seed=self.seed, epoch=epoch, likeness=likeness(self.corpus.source)
+        )
+
+    def collate(self, rows: Ints, epoch: int) -> Batch:
+        return collate(self.corpus, rows, self.noise.of_epoch(epoch) if self.noise else None, self._chance(epoch))
+
+    def _chance(self, epoch: int) -> Chance:
+        """What is drawn for a file depends on where it stands and nothing else: not on the batch, nor a thread."""
+        return lambda row, number: np.random.default_rng([self.seed, epoch, row, OF_FILES, number])
+
+    def tokens(self, rows: Ints) -> int:
+        return int(self.lengths[1][rows].sum())
+
+    def padding(self, batches: list[Ints]) -> float:
+        return padding_share(batches, *self.lengths)
+
+
+@dataclass(frozen=True)
+class StreamBatches(Batches):
+    """A text as one stream of tokens, cut into B parallel streams, and these into windows, side by side.
+
+    Every token is said once in an epoch. The input is the token before it in the text; before the first stands
+    `start`. Each epoch begins at another token and goes round, so that the seams move. With `carries`, the state goes
+    on from window to window, through all of a parallel stream, but the gradient does not:
+
+    s_0 of window k = s_n of window k - 1, as a number
+    """
+
+    ids: Ints
+    window: int
+    streams: int
+    start: int  # what stands before the first token
+    seed: int
+    carries: bool = False
+
+    @classmethod
+    def of(cls, ids: Ints, *, window: int, budget: int, start: int, seed: int, carries: bool) -> StreamBatches:
+        """As many parallel streams as windows fit into the budget, but none shorter than a window."""
+        streams = max(1, min(budget // window, len(ids) // window))
+        return cls(ids, window, streams, start, seed, carries)
+
+    @property
+    def forbidden(self) -> tuple[int, ...]:
+        """Line ends are tokens; for words and sub-words </s> is one."""
+        return tuple({PAD, SOS, EOS, UNK} - {self.start})
+
+    @cached_property
+    def bounds(self) -> Ints:
+        """Stream b is ids[bounds[b] : bounds[b + 1]]; lengths differ by one at most."""
+        return np.arange(self.streams + 1) * len(self.ids) // self.streams
+
+    def plan(self, epoch: int) -> list[Ints]:  # noqa: ARG002 (all epochs are alike, but for where they begin)
+        """The columns of each window, in order: the state of one is needed for the next.
+
+        The last takes what is left of the longer streams: one token more than a window at most, and none is empty.
+        """
+        shortest, longest = len(self.ids) // self.streams, -(-len(self.ids) // self.streams)
+        cuts = [*range(0, shortest, self.window), longest]
+        return [np.arange(start, end) for start, end in pairwise(cuts)]
+
+    def collate(self, rows: Ints, epoch: int) -> Batch:
+        places = self.bounds[:-1, None] + rows  # [B, T]
+        real = places < self.bounds[1:, None]
+        places = (places + self._turn(epoch)) % len(self.ids)
+        outputs = np.where(real, self.ids[places], PAD).astype(np.int64)
+        before = np.where(places > 0, self.ids[places - 1], self.start)
+        inputs = np.where(real, before, PAD).astype(np.int64)
+        return Batch(
+            source=source_batch([[]] * self.streams),
+            inputs=torch.from_numpy(inputs),
+            outputs=Sequence(torch.from_numpy(outputs), torch.from_numpy(real)),
+        )
+
+    def _turn(self, epoch: int) -> int:
+        """The token that an epoch begins with."""
+        return int(np.random.default_rng([self.seed, epoch]).integers(len(self.ids)))
+
+    def tokens(self, rows: Ints) -> int:
+        return int((self.bounds[:-1, None] + rows < self.bounds[1:, None]).sum())
+
+    def padding(self, batches: list[Ints]) -> float:
+        return 1.0 - sum(map(self.tokens, batches)) / (self.streams * sum(map(len, batches)))
+
+
+MOST = 4  # threads
+
+
+def reading_threads() -> int:
+    """As many as there are cores for this process, within reason."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1  # macOS has none
+    return min(MOST, cores)
+
+
+class AheadBatches(Batches):
+    """The batches of `inner`; while one is learnt from, the next few of the newest plan are read."""
+
+    def __init__(self, inner: Batches, *, ahead: int = 4, threads: int | None = None) -> None:
+        self.inner = inner
+        self.ahead = ahead
+        self._pool = ThreadPoolExecutor(threads or reading_threads(), thread_name_prefix="antiphon-reader")
+        self._epoch = -1
+        self._plan: list[Ints] = []
+        self._places: dict[int, int] = {}  # the first row of a batch -> its place in the plan
+        self._waiting: dict[int, Future[Batch]] = {}
+
+    @property
+    def forbidden(self) -> tuple[int, ...]:
+        return self.inner.forbidden
+
+    def plan(self, epoch: int) -> list[Ints]:
+        for future in self._waiting.values():
+            future.cancel()
+        self._plan, self._epoch, self._waiting = self.inner.plan(epoch), epoch, {}
+        self._places = {int(rows[0]): place for place, rows in enumerate(self._plan)}
+        return self._plan
+
+    def collate(self, rows: Ints, epoch: int) -> Batch:
+        place = self._places.get(int(rows[0])) if epoch == self._epoch else None
+        if place is None or not np.array_equal(self._plan[place], rows):
+            return self._read(rows, epoch)
+        for next_ in range(place, min(place + 1 + self.ahead, len(self._plan))):
+            if next_ not in self._waiting:
+                self._waiting[next_] = self._pool.submit(self._read, self._plan[next_], epoch)
+        return self._waiting.pop(place).result()
+
+    def tokens(self, rows: Ints) -> int:
+        return self.inner.tokens(rows)
+
+    def padding(self, batches: list[Ints]) -> float:
+        return self.inner.padding(batches)
+
+    def _read(self, rows: Ints, epoch: int) -> Batch:
+        try:
+            return self.inner.collate(rows, epoch)
+        except UnreadableError as error:
+            raise DataError(f"{error}; it could be read when training began, put it back and go on") from error

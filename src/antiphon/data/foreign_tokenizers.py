@@ -1,0 +1,133 @@
+"""Tokenizers of other toolkits: sentencepiece models and byte-level BPE, beside a vocabulary that is not their own.
+
+An inner tokenizer (Hugging Face `tokenizers`) cuts a text, and the names of the pieces decide the ids. So two inner
+tokenizers, one for each side, can share one vocabulary, as they do in OPUS-MT.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from tokenizers import Encoding
+from tokenizers import Tokenizer as Inner
+
+from antiphon.data.subwords import piece_bytes, whole_characters
+from antiphon.data.tokenizers import SILENT, SPECIALS, UNK, Tokenizer
+
+__all__ = ["UNKNOWN", "PieceTokenizer"]
+
+FIRST = len(SPECIALS)
+UNKNOWN = "\0unknown"  # what an inner tokenizer calls a piece that it does not know; no text spells it
+BYTE = re.compile(r"<0x([0-9A-F]{2})>")
+CODE = re.compile(r">>.*?<<")  # the language to translate into: >>fra<<
+
+
+class PieceTokenizer(Tokenizer):
+    """`pieces` are the names of the ids from 4 on.
+
+    `silent` are those that no text becomes and no text shows; `lead` are some of them that stand before every text
+    but the empty one: BART has seen nothing that does not begin with <s>.
+    """
+
+    def __init__(
+        self, kind: str, pieces: Sequence[str], model: str, lead: Sequence[str], silent: Sequence[str]
+    ) -> None:
+        self.kind = kind
+        self._pieces, self._lead, self._silent = list(pieces), list(lead), list(silent)
+        try:
+            self._inner = Inner.from_str(model)
+        except Exception as error:  # the Rust side raises plain Exception
+            raise ValueError(f"tokenizers cannot read the model: {error}") from error
+        self._trait = _Trait.of(json.loads(model))
+        numbers = {piece: number for number, piece in enumerate(pieces, start=FIRST)}
+        self._before = [numbers[piece] for piece in lead]
+        hidden = set(silent)
+        self._unspoken = {*SILENT, *(numbers[piece] for piece in hidden)}
+        self._ids = {piece: number for piece, number in numbers.items() if number not in self._unspoken}
+        self._has_codes = any(CODE.fullmatch(piece) for piece in pieces)
+        self._bytes = [special.encode() for special in SPECIALS]
+        self._bytes += [piece.encode() if piece in hidden else self._trait.spelt(piece) for piece in pieces]
+        self.size = len(self._bytes)
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of the pieces, after those that lead; UNK for an unknown one."""
+        return self._numbered(self._cut(text))
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of several texts, on several cores."""
+        parts = [self._parted(text) for text in texts]
+        found = self._inner.encode_batch([rest for _, rest in parts])
+        rows = zip(parts, found, strict=True)
+        return [self._numbered([*code, *_names(encoding, rest)]) for (code, rest), encoding in rows]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of the pieces; bytes that are no UTF-8 read as U+FFFD."""
+        spoken = b"".join(self._bytes[number] for number in ids if number not in self._unspoken)
+        return self._trait.trimmed(spoken.decode("utf-8", "replace"))
+
+    def symbols(self, ids: Sequence[int]) -> list[str]:
+        """One readable string for each id: spaces as ▁, parts of a character in hex (\\xe2)."""
+        return [self._bytes[number].decode("utf-8", "backslashreplace").replace(" ", "▁") for number in ids]
+
+    def unknown(self, text: str) -> list[str]:
+        """The parts of the text that are no piece."""
+        return [piece for piece in self._cut(text) if piece not in self._ids]
+
+    def content(self) -> dict[str, Any]:
+        """The names of the ids and the inner tokenizer."""
+        model = json.loads(self._inner.to_str())
+        return {"pieces": self._pieces, "lead": self._lead, "silent": self._silent, "model": model}
+
+    def _numbered(self, pieces: Iterable[str]) -> list[int]:
+        ids = [self._ids.get(piece, UNK) for piece in pieces]
+        return [*self._before, *ids] if ids else []
+
+    def _cut(self, text: str) -> list[str]:
+        code, rest = self._parted(text)
+        return [*code, *_names(self._inner.encode(rest), rest)]
+
+    def _parted(self, text: str) -> tuple[list[str], str]:
+        """A model of several languages takes the one to translate into as its first piece."""
+        whole = whole_characters(text)
+        code = CODE.match(whole) if self._has_codes else None
+        return ([code[0]], whole[code.end() :]) if code else ([], whole)
+
+
+class _Trait:
+    """How pieces spell text: with bytes as characters (GPT-2, BART), or with ▁ for a space (sentencepiece)."""
+
+    def __init__(self, *, bytewise: bool, prefixed: bool, fallback: bool) -> None:
+        self.bytewise = bytewise
+        self.prefixed = prefixed  # a text gets a space in front
+        self.fallback = fallback  # <0x0A> is a byte
+
+    @classmethod
+    def of(cls, content: dict[str, Any]) -> _Trait:
+        """From the JSON of the inner tokenizer."""
+        before = content.get("pre_tokenizer") or {}
+        return cls(
+            bytewise=before.get("type") == "ByteLevel",
+            prefixed=bool(before.get("add_prefix_space")),
+            fallback=bool(content["model"].get("byte_fallback")),
+        )
+
+    def spelt(self, piece: str) -> bytes:
+        if self.bytewise:
+            return piece_bytes(piece)
+        byte = BYTE.fullmatch(piece) if self.fallback else None
+        return bytes([int(byte[1], 16)]) if byte else piece.replace("▁", " ").encode()
+
+    def trimmed(self, text: str) -> str:
+        """Without the spaces that reading a text has put there."""
+        if not self.bytewise:
+            return text.strip(" ")
+        return text.removeprefix(" ") if self.prefixed else text
+
+
+def _names(encoding: Encoding, text: str) -> list[str]:
+    """What is unknown to the inner tokenizer may yet have a name: the other side of the pairs may know it."""
+    found = zip(encoding.tokens, encoding.offsets, strict=True)
+    return [text[start:end] if piece == UNKNOWN else piece for piece, (start, end) in found]

@@ -1,0 +1,115 @@
+"""Lines of a text file, one at a time: plain or gzip, UTF-8, ended by \n and by nothing else.
+
+U+2028, U+0085 and friends are ordinary characters here, which is why `str.splitlines` is not used.
+"""
+
+from __future__ import annotations
+
+import difflib
+import gzip
+import zlib
+from collections.abc import Iterator
+from io import BufferedReader, RawIOBase
+from pathlib import Path
+from typing import BinaryIO, NamedTuple, cast
+
+from antiphon.errors import DataError
+
+__all__ = ["Line", "lines_of", "open_bytes", "read_lines"]
+
+GZIP_MAGIC = b"\x1f\x8b"
+UTF8_MARK = b"\xef\xbb\xbf"
+UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
+
+class Line(NamedTuple):
+    """A line without its end; the first has number 1."""
+
+    number: int
+    text: str
+
+
+def read_lines(path: Path) -> Iterator[Line]:
+    """The lines of a file, decoded one by one; whatever is wrong with the file is a DataError."""
+    with open_bytes(path) as file:
+        lines = lines_of(file, str(path))
+        first = next(lines, None)
+        if first is None:
+            raise DataError(f"{path}: the file is empty; put one example on each line")
+        yield first
+        yield from lines
+
+
+def lines_of(file: BinaryIO, name: str) -> Iterator[Line]:
+    """The lines of an open file or of stdin, as they come; `name` is what errors call it. No lines is no error."""
+    try:
+        for number, raw in enumerate(_raw_lines(file, name), start=1):
+            yield Line(number, _decode(name, number, raw if number > 1 else _without_mark(name, raw)))
+    except OSError as error:
+        raise DataError(f"{name}: cannot be read ({error.strerror or error}); check the file") from error
+
+
+def open_bytes(path: Path) -> BufferedReader:
+    """The file, open for reading as it is on disk; missing, a folder or forbidden is a DataError."""
+    try:
+        return path.open("rb")
+    except FileNotFoundError as error:
+        raise DataError(f"{path}: no such file; {_suggestion(path)}") from error
+    except IsADirectoryError as error:
+        raise DataError(f"{path}: this is a folder; name a file in it") from error
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise DataError(f"{path}: cannot be opened ({reason}); check its name and permissions") from error
+
+
+def _suggestion(path: Path) -> str:
+    """What the user may have meant by the name of a file that is not there."""
+    if not path.parent.is_dir():
+        return f"there is no folder {path.parent} either; check the path (relative paths start from where you are)"
+    try:
+        names = sorted(entry.name for entry in path.parent.iterdir())
+    except OSError:
+        return "check the path"
+    close = difflib.get_close_matches(path.name, names, n=1)
+    if close:
+        return f"did you mean {path.parent / close[0]}?"
+    return "check the path (relative paths start from where you are)"
+
+
+def _raw_lines(file: BinaryIO, name: str) -> Iterator[bytes]:
+    """Lines with their ends, unpacked if the file is gzip (by its first bytes, whatever its name)."""
+    buffered = file if isinstance(file, BufferedReader) else BufferedReader(cast("RawIOBase", file))
+    try:
+        if not buffered.peek(2).startswith(GZIP_MAGIC):  # a look ahead, not a seek: pipes have no way back
+            yield from buffered
+            return
+        with gzip.GzipFile(fileobj=buffered) as unpacked:
+            yield from unpacked
+    except EOFError as error:
+        raise DataError(f"{name}: the gzip file is cut off; copy or compress it again") from error
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise DataError(f"{name}: the gzip file is damaged ({error}); copy or compress it again") from error
+    finally:
+        if buffered is not file and not buffered.closed:
+            buffered.detach()  # or the caller's file would be closed with it
+
+
+def _without_mark(name: str, raw: bytes) -> bytes:
+    """The first line without the mark some editors put at the start of UTF-8 files."""
+    if raw.startswith(UTF16_MARKS):
+        raise DataError(f"{name}: the file is UTF-16; save it as UTF-8")
+    return raw.removeprefix(UTF8_MARK)
+
+
+def _decode(name: str, number: int, raw: bytes) -> str:
+    """The text of a line, without \\n or \\r\\n."""
+    if b"\0" in raw:
+        raise DataError(f"{name}, line {number}: a zero byte, so this is not text; give TSV, CSV, JSONL or plain lines")
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        place = f"byte 0x{raw[error.start]:02X} at column {error.start + 1}"
+        raise DataError(f"{name}, line {number}: not UTF-8 ({place}); save the file as UTF-8") from error
+    if text.endswith("\n"):
+        return text[:-2] if text.endswith("\r\n") else text[:-1]
+    return text

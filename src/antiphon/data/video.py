@@ -1,0 +1,96 @@
+"""Videos as sources: a row of frames, from a folder of pictures or an array."""
+# T frames, H height, W width, C colours
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+
+from antiphon.config.sources import FramesConfig
+from antiphon.data.augment import Variation
+from antiphon.data.image import SUFFIXES, fitted, normalised, open_picture, shown, to_picture
+from antiphon.data.source import Array, Random, UnreadableError
+
+__all__ = ["FramesReader"]
+
+
+class FramesReader:
+    """A folder of pictures, or an .npy array [T, H, W] or [T, H, W, C], becomes [T, H W C]."""
+
+    def __init__(self, config: FramesConfig) -> None:
+        self.config = config
+
+    @property
+    def size(self) -> int:
+        return self.config.height * self.config.width * (3 if self.config.colour else 1)
+
+    def length(self, cell: str) -> int:
+        path = Path(cell)
+        return len(_pictures(path) if os.path.isdir(path) else _array(path))
+
+    def read(self, cell: str, chance: Random | None = None) -> Array:
+        path = Path(cell)
+        frames = self._from_folder(path) if os.path.isdir(path) else self._from_array(path)
+        if chance is not None and (variation := Variation.drawn(self.config, chance, whole=False)):
+            frames = [variation.apply(frame) for frame in frames]
+        return normalised(np.stack(frames)).reshape(len(frames), self.size)
+
+    def picture(self, values: Array) -> Array:
+        """What was read [T, H W C], as it looks: [T, H, W] or [T, H, W, 3] from 0 to 1."""
+        return shown(values.reshape(len(values), self.config.height, self.config.width, -1))
+
+    def json(self) -> str:
+        return self.config.model_dump_json()
+
+    def _from_folder(self, folder: Path) -> list[Array]:
+        config, frames = self.config, []
+        for path in _pictures(folder):
+            try:
+                with open_picture(str(path)) as image:
+                    frames.append(fitted(image, colour=config.colour, height=config.height, width=config.width))
+            except UnreadableError as error:
+                raise UnreadableError(f"{path.name}: {error}") from error
+        return frames
+
+    def _from_array(self, path: Path) -> list[Array]:
+        config = self.config
+        return [
+            fitted(to_picture(np.asarray(frame)), colour=config.colour, height=config.height, width=config.width)
+            for frame in _array(path)
+        ]
+
+
+def _pictures(folder: Path) -> list[Path]:
+    """In the order of their names, in which 2 comes before 10."""
+    try:
+        found = [path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES and not path.name.startswith(".")]
+    except OSError as error:
+        raise UnreadableError(f"a folder that cannot be read ({error.strerror})") from error
+    if not found:
+        raise UnreadableError("a folder without pictures")
+    return sorted(found, key=lambda path: (_numbers_apart(path.name), path.name))
+
+
+def _numbers_apart(name: str) -> list[tuple[str, int]]:
+    """'frame10.png' -> ('frame', 10), ('.png', 0)"""
+    return [(text, int(digits or 0)) for text, digits in re.findall(r"([^0-9]*)([0-9]*)", name)]
+
+
+def _array(path: Path) -> Array:
+    """The array as it lies in the file; only what is looked at is read."""
+    try:
+        array = np.lib.format.open_memmap(path, mode="r")  # refuses Python objects, and archives
+    except FileNotFoundError as error:
+        raise UnreadableError("no such file") from error
+    except (OSError, ValueError, EOFError) as error:
+        raise UnreadableError("neither a folder of pictures nor an array of numbers (.npy)") from error
+    colours = array.shape[3:]
+    if array.ndim not in (3, 4) or 0 in array.shape or (colours and colours[0] not in (1, 3, 4)):
+        raise UnreadableError(
+            f"an array of shape {list(array.shape)}, where [frames, height, width] or "
+            "[frames, height, width, colours] with 1, 3 or 4 colours is expected"
+        )
+    return array

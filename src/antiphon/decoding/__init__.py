@@ -1,1 +1,0 @@
-"""How an answer is searched for, with any step function."""

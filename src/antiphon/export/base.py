@@ -1,0 +1,190 @@
+"""Where a model can be exported to: the one list."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from antiphon.config.dump import explained_yaml
+from antiphon.config.networks import EncoderDecoderConfig
+from antiphon.config.schema import Config
+from antiphon.data.build_source import one_text
+from antiphon.data.build_tokenizer import SOURCE_TOKENIZER, TARGET_TOKENIZER, load_tokenizer
+from antiphon.data.tokenizers import Tokenizer
+from antiphon.errors import MissingExtraError, ModelFolderError, UserError
+from antiphon.files import publish, sha256, to_json, write_text
+from antiphon.inference.engine import ForeignModel
+from antiphon.model_folder import CONFIG, LoadedModel, load_model, read_folder_config
+from antiphon.ngrams.joint import load_joint
+
+__all__ = [
+    "EXPORT",
+    "TARGETS",
+    "ExportFolder",
+    "Target",
+    "close_export",
+    "engine_of",
+    "export_model",
+    "load_any",
+    "read_export",
+]
+
+# The folder of an exported model: config.yaml, both tokenizers, the engine's own files, and export.json over them.
+
+FORMAT = 1
+EXPORT = "export.json"
+
+
+@dataclass(frozen=True)
+class ExportFolder:
+    """What every export has, whatever its engine."""
+
+    path: Path
+    engine: str
+    config: Config
+    source: Tokenizer
+    target: Tokenizer
+    facts: dict[str, Any]  # what this engine's loader wants to know
+
+
+def engine_of(folder: Path) -> str | None:
+    """The engine an export was made for; None: the folder is no export."""
+    return str(_manifest(folder)["engine"]) if (folder / EXPORT).is_file() else None
+
+
+def close_export(
+    folder: Path, engine: str, config: Config, source: Tokenizer, target: Tokenizer, facts: dict[str, Any]
+) -> None:
+    """Adds to the engine's files what every export has; export.json, written last, has a checksum of each file."""
+    write_text(folder / CONFIG, explained_yaml(_without_spelling(config)))
+    write_text(folder / SOURCE_TOKENIZER, source.json() + "\n")
+    write_text(folder / TARGET_TOKENIZER, target.json() + "\n")
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    files = {path.relative_to(folder).as_posix(): sha256(path) for path in paths}
+    write_text(folder / EXPORT, to_json({"format": FORMAT, "engine": engine, "facts": facts, "files": files}))
+
+
+def _without_spelling(config: Config) -> Config:
+    """What an encoder spells with is for training, and in no export."""
+    if not isinstance(config.model, EncoderDecoderConfig):
+        return config
+    return config.model_copy(update={"model": config.model.model_copy(update={"ctc": 0.0})})
+
+
+def read_export(folder: Path) -> ExportFolder:
+    """Reads it, after checking that it is whole."""
+    manifest = _manifest(folder)
+    files: dict[str, str] = manifest["files"]
+    missing = [name for name in files if not (folder / name).is_file()]
+    try:
+        damaged = [name for name in files if name not in missing and sha256(folder / name) != files[name]]
+    except OSError as error:
+        raise ModelFolderError(f"{error.filename}: cannot be read ({error.strerror}); check its permissions") from error
+    if problems := [
+        *(f"{folder / name}: missing; export the model again" for name in missing),
+        *(f"{folder / name}: damaged, its checksum is not the one in {EXPORT}; export it again" for name in damaged),
+    ]:
+        raise ModelFolderError(problems)
+    return ExportFolder(
+        path=folder,
+        engine=manifest["engine"],
+        config=read_folder_config(folder),
+        source=load_tokenizer(folder / SOURCE_TOKENIZER),
+        target=load_tokenizer(folder / TARGET_TOKENIZER),
+        facts=manifest["facts"],
+    )
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    path = folder / EXPORT
+    try:
+        manifest = json.loads(path.read_bytes())
+        version, files = manifest["format"], manifest["files"]
+        if not isinstance(files, dict) or not isinstance(manifest["facts"], dict) or "engine" not in manifest:
+            raise TypeError("not the table of an export")
+        if any(Path(name).is_absolute() or ".." in Path(name).parts for name in files):
+            raise TypeError("not the table of an export")
+    except OSError as error:
+        raise ModelFolderError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise ModelFolderError(f"{path}: damaged; export the model again") from error
+    if version != FORMAT:
+        raise ModelFolderError(f"{path}: format {version!r}, this version reads {FORMAT}; update antiphon")
+    return dict(manifest)
+
+
+@dataclass(frozen=True)
+class Target:
+    """An engine: a module of this package with `write(loaded, folder, int8) → facts`, and one with `load(export)`.
+
+    `write` puts the engine's files into an empty folder, or raises UserError with the reason why it cannot. `load`
+    takes an ExportFolder and returns a LoadedModel or a ForeignModel.
+    """
+
+    writer: str
+    reader: str
+    needs: tuple[str, ...]  # packages
+    extra: str  # of antiphon, which installs them; "" where nothing is needed
+    int8: bool  # can hold weights of 8 bits
+
+
+TARGETS = {
+    "ctranslate2": Target("ctranslate2_write", "ctranslate2_engine", ("ctranslate2",), "fast", int8=True),
+    "onnx": Target("onnx_write", "onnx_engine", ("onnx", "onnxruntime"), "onnx", int8=False),
+    "huggingface": Target("huggingface_write", "huggingface_write", (), "", int8=False),
+}
+
+
+def export_model(run: str | Path, to: str, out: str | Path, *, int8: bool = False) -> Path:
+    """Writes a run for another engine; the folder is whole or not there."""
+    if to not in TARGETS:
+        raise UserError(f"to: there is no engine {to!r}; choose {', '.join(TARGETS)}")
+    target, folder = TARGETS[to], Path(out)
+    if int8 and not target.int8:
+        can = [name for name, other in TARGETS.items() if other.int8]
+        raise UserError(f"int8: an export to {to} has weights of 32 bits only; leave it out, or export to {can[0]}")
+    if folder.exists():
+        raise UserError(f"{folder}: is there already; choose another --out, or remove it")
+    if Path(run).is_dir() and (engine := engine_of(Path(run))):
+        raise UserError(f"{run}: an export already, to {engine}; give the run that it was made from")
+    loaded = load_model(run)
+    if not one_text(loaded.config.data):
+        kind = loaded.source.kind
+        raise UserError(f"{run}: an export reads one text, and the source here is of kind {kind}; use the run itself")
+    if isinstance(loaded.config.model, EncoderDecoderConfig) and loaded.config.model.copying:
+        raise UserError(f"{run}: model.copy: an export cannot copy words of its source; use the run itself")
+    write: Callable[[LoadedModel, Path, bool], dict[str, Any]] = _module(to, TARGETS[to].writer).write
+    with publish(folder, otherwise="choose another --out") as temporary:
+        facts = write(loaded, temporary, int8)
+        if loaded.joint is not None:
+            loaded.joint.save(temporary)
+        close_export(temporary, to, loaded.config, loaded.source_tokenizer, loaded.target_tokenizer, facts)
+    return folder
+
+
+def load_any(folder: str | Path) -> LoadedModel | ForeignModel:
+    """A run, a model folder or an export."""
+    path = Path(folder)
+    engine = engine_of(path) if path.is_dir() else None
+    if engine is None:
+        return load_model(path)
+    if engine not in TARGETS:
+        raise ModelFolderError(f"{path}: made for the engine {engine!r}, which this version lacks; update antiphon")
+    load: Callable[..., LoadedModel | ForeignModel] = _module(engine, TARGETS[engine].reader).load
+    export = read_export(path)
+    sizes = {"source_tokens": export.source.size, "target_tokens": export.target.size}
+    return replace(load(export), joint=load_joint(path, **sizes))
+
+
+def _module(engine: str, module: str) -> Any:  # noqa: ANN401 (a module)
+    target = TARGETS[engine]
+    if missing := [package for package in target.needs if find_spec(package) is None]:
+        raise MissingExtraError(
+            f"{engine}: {', '.join(missing)} not installed; pip install 'antiphon[{target.extra}]' installs them"
+        )
+    return import_module(f"antiphon.export.{module}")

@@ -1,0 +1,210 @@
+"""Exports to CTranslate2: the fastest home of a Transformer on a CPU."""
+# H state size, V vocabulary
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from ctranslate2.specs import TransformerSpec
+from ctranslate2.specs.common_spec import Activation
+from ctranslate2.specs.model_spec import visit_spec
+from ctranslate2.specs.transformer_spec import TransformerDecoderSpec, TransformerEncoderSpec
+
+from antiphon.config.networks import EncoderDecoderConfig, TransformerConfig
+from antiphon.config.schema import Config
+from antiphon.data.tokenizers import EOS, SOS, SPECIALS, UNK
+from antiphon.errors import UserError
+from antiphon.files import write_text
+from antiphon.model_folder import LoadedModel
+from antiphon.models.decoders.transformer_decoder import TransformerDecoder
+from antiphon.models.encoders.transformer_encoder import TransformerEncoder
+from antiphon.models.layers.blocks import LayerNorm
+from antiphon.models.layers.positions import LearntPositions, Positions, SinusoidalPositions
+from antiphon.models.model import EncoderDecoder
+from antiphon.ngrams.shortlist import Shortlist
+
+__all__ = ["model_problems", "names", "positions_of", "transformer_spec", "write"]
+
+# The weights of a Transformer, as the specification of CTranslate2 names them.
+
+ACTIVATIONS = {"relu": Activation.RELU, "gelu": Activation.GELU, "swish": Activation.SWISH}
+LEAST = 512  # positions of the decoder, so that a longer answer than usual can be asked for
+OTHERWISE = "export it with --to onnx"
+# The largest weight of 8 bits. Processors without VNNI add two products in 16 bits, and inputs go up to 255: with 127
+# as CTranslate2 has it the sums are cut there, and the answers of many a model are wrong; 2 x 255 x 64 still fits.
+LARGEST = 64
+
+
+def model_problems(config: Config) -> list[str]:
+    """A sentence for each part that CTranslate2 cannot express."""
+    model = config.model
+    if not isinstance(model, EncoderDecoderConfig):
+        return [f"model.kind: CTranslate2 is given an encoder and a decoder, not a {model.kind}; {OTHERWISE}"]
+    found = []
+    [encoder] = model.encoders  # several are refused before
+    for name, part in (("encoder", encoder), ("decoder", model.decoder)):
+        if not isinstance(part, TransformerConfig):
+            found.append(f"model.{name}.kind: CTranslate2 has Transformers only, not {part.kind}; {OTHERWISE}")
+        elif part.norm != "layer":
+            found.append(f"model.{name}.norm: CTranslate2 has layer norms only, not {part.norm} norms; {OTHERWISE}")
+        elif part.positions == "none":
+            found.append(f"model.{name}.positions: CTranslate2 has no Transformer without them; {OTHERWISE}")
+    if encoder.ngrams:
+        found.append(f"model.encoder.ngrams: CTranslate2 has no vectors of n-grams; {OTHERWISE}")
+    return found
+
+
+def positions_of(config: Config) -> dict[str, int]:
+    """How many positions each side gets: a table of sines is cut there, a learnt one has its own end.
+
+    A source is cut at data.source.max_length before it is read, so the encoder never needs more than that and </s>.
+    """
+    source, target = config.data.text, config.data.target
+    assert isinstance(config.model, EncoderDecoderConfig)
+    assert source is not None
+    longest = {
+        "encoder": source.max_length + 1,
+        "decoder": max(target.max_length + 1, config.decoding.max_length, LEAST),
+    }
+    for name, part in (("encoder", config.model.encoder), ("decoder", config.model.decoder)):
+        if isinstance(part, TransformerConfig) and part.positions == "learnt":
+            longest[name] = part.longest
+    return longest
+
+
+def names(size: int) -> list[str]:
+    """What the tokens are called in CTranslate2: the specials as here, the others by their ids, which are unique."""
+    return [*SPECIALS, *map(str, range(len(SPECIALS), size))]
+
+
+def transformer_spec(loaded: LoadedModel, *, int8: bool) -> Any:  # noqa: ANN401 (CTranslate2 has no types)
+    """The whole model: weights, vocabularies, and what stands around a sentence; ready to be saved."""
+    model, config = loaded.model, loaded.config.model
+    assert isinstance(model, EncoderDecoder)
+    assert isinstance(model.encoder, TransformerEncoder)
+    assert isinstance(model.decoder, TransformerDecoder)
+    assert isinstance(config, EncoderDecoderConfig)
+    assert isinstance(config.encoder, TransformerConfig)
+    assert isinstance(config.decoder, TransformerConfig)
+    weights = {name: tensor.float().numpy() for name, tensor in model.state_dict().items()}
+    longest = positions_of(loaded.config)
+    spec = TransformerSpec(_encoder(config.encoder, weights), _decoder(config.decoder, weights))
+    for part, module in (("encoder", model.encoder), ("decoder", model.decoder)):
+        getattr(spec, part).position_encodings.encodings = _table(module.positions, longest[part])
+    spec.register_source_vocabulary(names(loaded.source_tokenizer.size))
+    spec.register_target_vocabulary(names(loaded.target_tokenizer.size))
+    spec.config.bos_token = spec.config.decoder_start_token = SPECIALS[SOS]
+    spec.config.eos_token, spec.config.unk_token = SPECIALS[EOS], SPECIALS[UNK]
+    spec.config.add_source_eos = True
+    spec.config.add_attribute("layer_norm_epsilon", LayerNorm(1).eps)
+    if int8:
+        visit_spec(spec, _round)
+    spec.validate()
+    spec.optimize()  # what is tied is saved once
+    return spec
+
+
+def _table(positions: Positions, longest: int) -> np.ndarray:
+    """The vectors that are added, as they are [positions, H]: CTranslate2 lays sines out otherwise than we do."""
+    if isinstance(positions, SinusoidalPositions):
+        return positions.table(longest).float().numpy()
+    assert isinstance(positions, LearntPositions)
+    return positions.table.weight.detach().float().numpy()
+
+
+def _empty(kind: Any, config: TransformerConfig) -> Any:  # noqa: ANN401
+    """The specification of one side, still without weights."""
+    return kind(
+        config.layers,
+        config.heads,
+        pre_norm=config.order == "pre",
+        activation=ACTIVATIONS[config.activation],
+        layernorm_embedding=config.embedding_norm,
+    )
+
+
+def _encoder(config: TransformerConfig, weights: dict[str, np.ndarray]) -> Any:  # noqa: ANN401
+    spec = _empty(TransformerEncoderSpec, config)
+    spec.embeddings[0].weight = weights["source.embedding.table.weight"]
+    _blocks(spec, weights, "encoder", config)
+    return spec
+
+
+def _decoder(config: TransformerConfig, weights: dict[str, np.ndarray]) -> Any:  # noqa: ANN401
+    spec = _empty(TransformerDecoderSpec, config)
+    spec.embeddings.weight = weights["decoder.embedding.table.weight"]
+    _blocks(spec, weights, "decoder", config)
+    for number, block in enumerate(spec.layer):
+        name = f"decoder.blocks.{number}"
+        query, told, output = block.attention.linear
+        _dense(query, weights, f"{name}.cross.W_Q")
+        _dense(told, weights, f"{name}.cross.W_K", f"{name}.cross.W_V")
+        _dense(output, weights, f"{name}.cross.W_O")
+        _norm(block.attention.layer_norm, weights, f"{name}.norms.cross")
+    _dense(spec.projection, weights, "decoder.output")
+    return spec
+
+
+def _blocks(spec: Any, weights: dict[str, np.ndarray], side: str, config: TransformerConfig) -> None:  # noqa: ANN401
+    """What both sides have: the scale √d, a first norm, blocks, the last norm of pre order."""
+    spec.scale_embeddings = config.scale
+    if config.embedding_norm:
+        _norm(spec.layernorm_embedding, weights, f"{side}.embedding_norm")
+    for number, block in enumerate(spec.layer):
+        name = f"{side}.blocks.{number}"
+        joined, output = block.self_attention.linear
+        _dense(joined, weights, *(f"{name}.attention.{part}" for part in ("W_Q", "W_K", "W_V")))
+        _dense(output, weights, f"{name}.attention.W_O")
+        _norm(block.self_attention.layer_norm, weights, f"{name}.norms.attention")
+        _dense(block.ffn.linear_0, weights, f"{name}.feedforward.W_1")
+        _dense(block.ffn.linear_1, weights, f"{name}.feedforward.W_2")
+        _norm(block.ffn.layer_norm, weights, f"{name}.norms.feedforward")
+    if config.order == "pre":
+        _norm(spec.layer_norm, weights, f"{side}.norm")
+
+
+def _dense(spec: Any, weights: dict[str, np.ndarray], *dense: str) -> None:  # noqa: ANN401
+    """One linear map, or several of the same input one above the other."""
+    spec.weight = np.concatenate([weights[f"{name}.weight"] for name in dense])
+    spec.bias = np.concatenate([weights[f"{name}.bias"] for name in dense])
+
+
+def _norm(spec: Any, weights: dict[str, np.ndarray], name: str) -> None:  # noqa: ANN401
+    spec.gamma, spec.beta = weights[f"{name}.weight"], weights[f"{name}.bias"]
+
+
+def _round(layer: Any, name: str, value: Any) -> None:  # noqa: ANN401
+    """w ≈ q / scale, with q an integer of 8 bits; one scale for each row of a table or a linear map."""
+    if name.endswith("/weight"):
+        largest = np.abs(value).max(axis=1)
+        scale = LARGEST / np.where(largest > 0, largest, 1)
+        layer.weight = np.rint(value * scale[:, None]).astype(np.int8)
+        layer.weight_scale = scale.astype(np.float32)
+
+
+VOCABULARY_MAP = "vmap.txt"
+NOTES = [
+    "a beam of CTranslate2 stays full until as many answers have ended (patience 1), where that of a run shrinks; "
+    "a run does the same with patience 1"
+]
+
+
+def write(loaded: LoadedModel, folder: Path, int8: bool) -> dict[str, Any]:
+    """model.bin, config.json and vocabularies, which CTranslate2 also reads without us."""
+    if problems := model_problems(loaded.config):
+        raise UserError(problems)
+    transformer_spec(loaded, int8=int8).save(str(folder))
+    if loaded.shortlist is not None:
+        write_text(folder / VOCABULARY_MAP, vocabulary_map(loaded.shortlist))
+    facts = {"positions": positions_of(loaded.config)["decoder"], "int8": int8}
+    return {**facts, "shortlist": loaded.shortlist is not None, "notes": NOTES}
+
+
+def vocabulary_map(shortlist: Shortlist) -> str:
+    """A line for each source token, of which the first is empty: what is always there."""
+    highest = max(int(tokens.max(initial=0)) for tokens in (shortlist.tokens, shortlist.always))
+    source, target = names(len(shortlist.offsets) - 1), names(highest + 1)
+    lists = [("", shortlist.always), *((source[token], shortlist.alone(token)) for token in range(len(source)))]
+    return "".join(f"{name}\t{' '.join(target[token] for token in tokens)}\n" for name, tokens in lists if len(tokens))

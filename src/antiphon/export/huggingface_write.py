@@ -1,0 +1,197 @@
+"""Export to Hugging Face: a folder of the Marian architecture that `transformers` loads. It is not needed to write it.
+
+Marian's Transformer is post-norm with sinusoidal positions; what it cannot be is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import save
+from tokenizers import decoders, processors
+
+from antiphon.config.networks import (
+    EncoderDecoderConfig,
+    ModelConfig,
+    TransformerDecoderConfig,
+    TransformerEncoderConfig,
+)
+from antiphon.config.schema import Config
+from antiphon.data.subwords import SubwordTokenizer
+from antiphon.data.tokenizers import EOS, PAD, SOS, SPECIALS, UNK, Tokenizer
+from antiphon.errors import ModelFolderError, UserError
+from antiphon.export.base import ExportFolder
+from antiphon.export.huggingface_architecture import sines_first, to_ours, to_theirs
+from antiphon.files import to_json, write_bytes, write_text
+from antiphon.model_folder import LoadedModel, load_weights
+from antiphon.models.build import build_model
+
+__all__ = ["load", "tokenizer_files", "write"]
+
+# A sub-word tokenizer as a tokenizer.json that `transformers` loads, with the ids of the model.
+
+
+def tokenizer_files(source: Tokenizer, target: Tokenizer, *, longest: int) -> dict[str, dict[str, Any]]:
+    """tokenizer.json and tokenizer_config.json; nothing where `transformers` has no such tokenizer.
+
+    It reads and writes with one, so the two sides have to share theirs, and it has no grapheme clusters. Without these
+    files the model takes and gives ids: those of tokenizer.source.json and tokenizer.target.json, and </s>.
+    """
+    if not isinstance(source, SubwordTokenizer) or source.fingerprint != target.fingerprint:
+        return {}
+    names = {f"{name}_token": special for name, special in zip(("pad", "bos", "eos", "unk"), SPECIALS, strict=True)}
+    about = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_input_names": ["input_ids", "attention_mask"],
+        "model_max_length": longest,
+        "clean_up_tokenization_spaces": False,
+        **names,
+    }
+    return {"tokenizer.json": _with_specials(source.content()["model"]), "tokenizer_config.json": about}
+
+
+def _with_specials(model: dict[str, Any]) -> dict[str, Any]:
+    """The inner tokenizer with the four specials before its own pieces, and </s> after every text."""
+    added = [_added(number, special) for number, special in enumerate(SPECIALS)]
+    end = processors.TemplateProcessing(single=f"$A {SPECIALS[EOS]}", special_tokens=[(SPECIALS[EOS], EOS)])
+    spoken = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])
+    return {
+        **model,
+        "added_tokens": added,
+        "model": _shifted(model["model"]),
+        "post_processor": json.loads(end.__getstate__()),
+        "decoder": json.loads(spoken.__getstate__()),
+    }
+
+
+def _shifted(model: dict[str, Any]) -> dict[str, Any]:
+    if model["type"] == "BPE":
+        own = {piece: number + len(SPECIALS) for piece, number in model["vocab"].items()}
+        return {**model, "vocab": {**{special: number for number, special in enumerate(SPECIALS)}, **own}}
+    lowest = min(score for _, score in model["vocab"])
+    return {**model, "vocab": [*([special, lowest] for special in SPECIALS), *model["vocab"]], "unk_id": UNK}
+
+
+def _added(number: int, special: str) -> dict[str, Any]:
+    plain = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    return {"id": number, "content": special, "special": True, **plain}
+
+
+POSITIONS = 1024  # Marian's table of sines is made when the model is loaded; it has to have an end
+BEAM = (
+    "a beam of `transformers` stays full until as many answers have ended (early_stopping), where that of a run "
+    "shrinks; a run does the same with patience 1"
+)
+IDS_ONLY = (
+    "without a tokenizer.json: `transformers` has one tokenizer for both sides, of sub-words; this model takes and "
+    "gives ids there, those of tokenizer.source.json and tokenizer.target.json, with </s> (2) after a source"
+)
+IDS = {"pad_token_id": PAD, "bos_token_id": SOS, "eos_token_id": EOS, "decoder_start_token_id": SOS}
+
+
+def write(loaded: LoadedModel, folder: Path, int8: bool) -> dict[str, Any]:  # noqa: ARG001 (refused before)
+    """config.json, generation_config.json, model.safetensors and, of one sub-word vocabulary, tokenizer.json."""
+    config, model = loaded.config, _expressible(loaded.config.model)
+    weights = to_theirs(loaded.model.state_dict(), model, sines_first(model.decoder.size))
+    content = save({name: tensor.detach().contiguous() for name, tensor in weights.items()}, metadata={"format": "pt"})
+    write_bytes(folder / "model.safetensors", content)
+    source, target = loaded.source_tokenizer, loaded.target_tokenizer
+    sizes = {"vocab_size": source.size, "decoder_vocab_size": target.size}
+    write_text(folder / "config.json", to_json({**_architecture(config, model), **sizes}))
+    write_text(folder / "generation_config.json", to_json(_generation(config)))
+    files = tokenizer_files(source, target, longest=_longest(config))
+    for name, table in files.items():
+        write_text(folder / name, to_json(table))
+    return {"architecture": "marian", "notes": [BEAM] if files else [BEAM, IDS_ONLY]}
+
+
+def load(export: ExportFolder) -> LoadedModel:
+    """The model as it was: torch computes it here too."""
+    config = export.config
+    model = build_model(config.model, source_tokens=export.source.size, target_tokens=export.target.size)
+    marian = _expressible(config.model)
+    try:
+        weights = to_ours(load_weights(export.path), marian, sines_first(marian.decoder.size))
+        model.load_state_dict(weights)
+    except (KeyError, IndexError, RuntimeError) as error:
+        raise ModelFolderError(
+            f"{export.path}: its weights are not those of its config.yaml; export it again"
+        ) from error
+    return LoadedModel(config, model.eval(), export.source, export.target)
+
+
+def _expressible(model: ModelConfig) -> EncoderDecoderConfig:
+    """UserError with all that Marian is not."""
+    if not isinstance(model, EncoderDecoderConfig):
+        raise UserError(f"model.kind: {model.kind} has no encoder, and Marian is an encoder-decoder; export to onnx")
+    [encoder], decoder = model.encoders, model.decoder  # several are refused before
+    if not isinstance(encoder, TransformerEncoderConfig) or not isinstance(decoder, TransformerDecoderConfig):
+        kinds = f"{encoder.kind} and {decoder.kind}"
+        raise UserError(f"model: its parts are {kinds}, and Marian is a Transformer on both sides; export to onnx")
+    sides = (("encoder", encoder), ("decoder", decoder))
+    is_not = {"order": "post", "norm": "layer", "positions": "sinusoidal", "embedding_norm": False}
+    problems = [
+        f"model.{name}.{key}: {getattr(side, key)}, but Marian has only {usual}"
+        for name, side in sides
+        for key, usual in is_not.items()
+        if getattr(side, key) != usual
+    ]
+    problems += [
+        f"model.encoder.{key}: {getattr(encoder, key)}, but the decoder has {getattr(decoder, key)} and Marian only one"
+        for key in ("size", "activation", "scale")
+        if getattr(encoder, key) != getattr(decoder, key)
+    ]
+    if encoder.ngrams:
+        problems.append(f"model.encoder.ngrams: {encoder.ngrams}, but Marian reads tokens only")
+    if problems:
+        raise UserError([f"{problem}; export to onnx, or train a model that has it" for problem in problems])
+    return model
+
+
+def _longest(config: Config) -> int:
+    """Positions: of the longest source with </s>, and of an answer with <s>."""
+    source = config.data.text.max_length if config.data.text else 0
+    return max(POSITIONS, source + 1, config.data.target.max_length + 1, config.decoding.max_length + 1)
+
+
+def _architecture(config: Config, model: EncoderDecoderConfig) -> dict[str, Any]:
+    encoder, decoder = model.encoder, model.decoder
+    assert isinstance(encoder, TransformerEncoderConfig)
+    assert isinstance(decoder, TransformerDecoderConfig)
+    dropout = {f"{place}dropout": encoder.dropout for place in ("", "attention_", "activation_")}
+    return {
+        "architectures": ["MarianMTModel"],
+        "model_type": "marian",
+        "d_model": encoder.size,
+        "encoder_layers": encoder.layers,
+        "encoder_attention_heads": encoder.heads,
+        "encoder_ffn_dim": encoder.feedforward,
+        "decoder_layers": decoder.layers,
+        "decoder_attention_heads": decoder.heads,
+        "decoder_ffn_dim": decoder.feedforward,
+        "activation_function": encoder.activation,
+        "scale_embedding": encoder.scale,
+        **dropout,
+        "max_position_embeddings": _longest(config),
+        "is_encoder_decoder": True,
+        "share_encoder_decoder_embeddings": model.tie == "all",
+        "tie_word_embeddings": model.tie in ("output", "all"),
+        **IDS,
+        "forced_eos_token_id": None,  # usually 0 in Marian, which is padding here
+        "dtype": "float32",
+    }
+
+
+def _generation(config: Config) -> dict[str, Any]:
+    """As `decoding` says; what is never written here is never written there."""
+    decoding = config.decoding
+    beam = {"num_beams": decoding.beam, "length_penalty": decoding.length_penalty, "early_stopping": True}
+    return {
+        **IDS,
+        "suppress_tokens": [PAD, SOS, UNK],
+        "forced_eos_token_id": None,
+        "max_length": decoding.max_length + 1,  # theirs counts the <s> at the start
+        **(beam if decoding.beam > 1 else {}),
+    }

@@ -1,0 +1,1 @@
+"""From texts or files to answers, with a trained or exported model."""

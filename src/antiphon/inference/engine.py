@@ -1,0 +1,326 @@
+"""What computes behind a Generator: torch, or what a model was exported to."""
+# B sentences, R rows, T steps, V vocabulary
+# T target steps, S source steps
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from antiphon.config.schema import Config
+from antiphon.data.batches import source_batch
+from antiphon.data.source import Read, Source
+from antiphon.data.tokenizers import UNK, Tokenizer
+from antiphon.inference.generation import Copies, Heads
+from antiphon.inference.inputs import Question, Wording
+from antiphon.inference.narrow import NarrowStep
+from antiphon.inference.rescoring import Looker, Scorer
+from antiphon.models.model import SequenceModel
+from antiphon.ngrams.joint import JointNgrams
+from antiphon.ngrams.shortlist import Shortlist
+from antiphon.search.constraints import Forbidden, ForbiddenPhrases, LeastLength, MostLength, NoRepeat, Rule
+from antiphon.search.hypothesis import Ask, Check, Hypothesis
+from antiphon.search.options import SearchOptions, search
+from antiphon.search.phrases import Phrases, Required
+from antiphon.search.sampling import Draw, dice
+from antiphon.search.trace import Observer
+from antiphon.sequence import State
+
+__all__ = ["Engine", "ForeignModel", "TorchEngine", "Writer", "rules_of"]
+
+# From the options of a search to its rules.
+
+
+def rules_of(options: SearchOptions, wording: Wording, batch: list[Question]) -> tuple[Rule, ...]:
+    """What may not be said in answers to these questions."""
+    sources = [question.length for question in batch]
+    longest = tuple(options.longest(source) for source in sources)
+    shortest = tuple(min(options.shortest(source), most) for source, most in zip(sources, longest, strict=True))
+    rules: list[Rule] = [Forbidden(never(options, wording))]
+    if options.forbid:
+        rules.append(ForbiddenPhrases(options.forbid))
+    if options.no_repeat is not None:
+        rules.append(NoRepeat(options.no_repeat))
+    if max(shortest, default=1) > 1:
+        rules.append(LeastLength(wording.end, shortest))
+    if options.max_ratio is not None:
+        rules.append(MostLength(longest))
+    if options.require:
+        rules.append(Required(Phrases(options.require), wording.end, longest))
+    return tuple(rules)
+
+
+def never(options: SearchOptions, wording: Wording) -> tuple[int, ...]:
+    """Tokens that are no words; <unk> is one if it will be replaced."""
+    return tuple(token for token in wording.forbidden if not (options.unknown and token == UNK))
+
+
+# From questions to hypotheses: a model reads what it is given at once, and search writes what follows.
+
+
+class Writer:
+    """Writes with a model, in its words."""
+
+    def __init__(
+        self, model: SequenceModel, wording: Wording, check: Check | None, shortlist: Shortlist | None = None
+    ) -> None:
+        self.model = model
+        self.wording = wording
+        self.check = check
+        self.shortlist = shortlist
+
+    def write(
+        self,
+        batch: list[Question],
+        prefixes: list[list[int]],
+        options: SearchOptions,
+        numbers: list[tuple[int, ...]],
+        observer: Observer | None = None,
+    ) -> list[list[Hypothesis]]:
+        """The hypotheses of each question; their prompts are equally long. `numbers` are those of the questions.
+
+        Of a sampling search there are n_best, each with random numbers of its own, in the order they were drawn.
+        """
+        if options.sampling is None:
+            return self._answers(batch, prefixes, options, [], observer)
+        copies, seed = options.n_best, options.sampling.seed
+        found = self._answers(
+            [question for question in batch for _ in range(copies)],
+            [prefix for prefix in prefixes for _ in range(copies)],
+            options,
+            [dice(seed, *number, copy) for number in numbers for copy in range(copies)],
+            observer,
+        )
+        drawn = [hypothesis for [hypothesis] in found]
+        return [drawn[first : first + copies] for first in range(0, len(drawn), copies)]
+
+    @torch.inference_mode()
+    def _answers(
+        self,
+        batch: list[Question],
+        prefixes: list[list[int]],
+        options: SearchOptions,
+        draws: list[Draw],
+        observer: Observer | None,
+    ) -> list[list[Hypothesis]]:
+        contexts = [[self.wording.start, *question.prompt] for question in batch]
+        if self.wording.room is not None:
+            return self._in_pieces(contexts, self.wording.room, options, draws)
+        state = self.model.start(source_batch([question.source for question in batch]))
+        ask = self._ask(contexts, options, prefixes, rules_of(options, self.wording, batch))
+        if not options.shortlist:
+            return self._go_on(state, contexts, ask, options, draws, observer)
+        assert self.shortlist is not None  # else the engine has a sentence for it
+        everywhere = {token for phrase in options.require for token in phrase} | ({UNK} if options.unknown else set())
+        also = [everywhere | set(prefix) for prefix in prefixes]
+        step = NarrowStep(self.model, self.shortlist, [question.ids for question in batch], also)
+        size = self.wording.target.size
+        return search(step, step.begin(state), ask, options, vocabulary=size, draws=draws, observer=observer)
+
+    def _ask(
+        self, contexts: list[list[int]], options: SearchOptions, prefixes: list[list[int]], rules: tuple[Rule, ...]
+    ) -> Ask:
+        return Ask(
+            sentences=len(contexts),
+            start=[context[-1] for context in contexts],
+            end=self.wording.end,
+            max_length=options.max_length,
+            length_penalty=options.length_penalty,
+            prefixes=prefixes,
+            rules=rules,
+            check=self.check,
+        )
+
+    def _go_on(
+        self,
+        state: State,
+        contexts: list[list[int]],
+        ask: Ask,
+        options: SearchOptions,
+        draws: list[Draw],
+        observer: Observer | None = None,
+    ) -> list[list[Hypothesis]]:
+        """All tokens of the contexts but the last are read with one step; search begins with the last."""
+        if len(contexts[0]) > 1:
+            state = self.model.step(torch.tensor([context[:-1] for context in contexts]), state).state
+        size = self.wording.target.size
+        return search(self._step, state, ask, options, vocabulary=size, draws=draws, observer=observer)
+
+    def _in_pieces(
+        self, contexts: list[list[int]], room: int, options: SearchOptions, draws: list[Draw]
+    ) -> list[list[Hypothesis]]:
+        """Whenever the room is full, the later half of what is in it is read again, and there is room for more."""
+        found: list[list[Hypothesis]] = [[Hypothesis((), (), 0.0, finished=False)] for _ in contexts]
+        going, left, kept = list(range(len(contexts))), options.max_length, room
+        while going and left > 0:
+            recent = [[*contexts[row], *found[row][0].tokens][-kept:] for row in going]
+            piece = min(left, room - len(recent[0]) + 1)
+            state = self.model.start(source_batch([[]] * len(going)))
+            chosen = [draws[row] for row in going] if draws else []
+            shorter = replace(options, max_length=piece)
+            ask = self._ask(recent, shorter, [[]] * len(going), (Forbidden(self.wording.forbidden),))
+            parts = self._go_on(state, recent, ask, shorter, chosen)
+            for row, part in zip(going, parts, strict=True):
+                found[row] = [_joined(found[row][0], more, options.length_penalty) for more in part]
+            full = {row for row, part in zip(going, parts, strict=True) if len(part[0].tokens) == piece}
+            going = [row for row in going if row in full and not found[row][0].finished]
+            left, kept = left - piece, max(1, room // 2)
+        return found
+
+    def _step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        step = self.model.step(tokens.unsqueeze(1), state)
+        return torch.log_softmax(step.logits[:, -1], dim=-1), step.state
+
+
+def _joined(first: Hypothesis, more: Hypothesis, length_penalty: float) -> Hypothesis:
+    tokens, log_probs = [*first.tokens, *more.tokens], [*first.log_probs, *more.log_probs]
+    return Hypothesis.of(tokens, log_probs, finished=more.finished, length_penalty=length_penalty)
+
+
+# With fewer rows a product waits for its weights; with more, what a step works on no longer fits into a core's cache.
+BUDGET = 4096
+
+
+class Engine(Protocol):
+    """Reads and writes ids. What it cannot do, it says before anything is computed."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def workers(self) -> int:
+        """How many batches it is best asked for at once."""
+        ...
+
+    @property
+    def budget(self) -> int | None:
+        """Positions that a batch should have at most: hypotheses x the longest source; None: any number."""
+        ...
+
+    def problems(self, options: SearchOptions) -> list[str]:
+        """A sentence for each option that this engine does not have."""
+        ...
+
+    def write(
+        self, batch: list[Question], prefixes: list[list[int]], options: SearchOptions, numbers: list[tuple[int, ...]]
+    ) -> list[list[Hypothesis]]:
+        """The hypotheses of each question, best first; their prompts are equally long. `numbers` count the questions.
+
+        Of a sampling search there are n_best, each with random numbers of its own, in the order they were drawn.
+        """
+        ...
+
+    def watch(self, question: Question, options: SearchOptions, observer: Observer) -> list[Hypothesis]:
+        """The hypotheses of one question; the observer sees the search. UserError where the engine shows nothing."""
+        ...
+
+    def log_probs(self, sources: list[Read], targets: list[list[int]], size: int) -> list[list[float]]:
+        """log p of each token of each target; `size` are computed together, which makes no difference."""
+        ...
+
+    def weights(self, sources: list[Read], targets: list[list[int]]) -> list[np.ndarray | None]:
+        """The one attention matrix [T, S] of each pair to look at, without padding; None where there is none."""
+        ...
+
+    def copies(self, sources: list[Read], targets: list[list[int]]) -> list[Copies | None]:
+        """What of each target was copied from its source; None where the engine does not know, or nothing can be."""
+        ...
+
+    def look(self, source: Read, target: list[int]) -> Heads:
+        """Every layer and head; UserError where the engine does not hand them out."""
+        ...
+
+
+@dataclass(frozen=True)
+class ForeignModel:
+    """A model that another engine computes, with all that is needed to use it."""
+
+    config: Config
+    engine: Engine
+    source: Source
+    target_tokenizer: Tokenizer
+    joint: JointNgrams | None = None
+
+
+class TorchEngine:
+    """A model whose steps we search with: a run, with or without 8 bits, or ONNX graphs."""
+
+    def __init__(
+        self,
+        config: Config,
+        model: SequenceModel,
+        wording: Wording,
+        check: Check | None,
+        shortlist: Shortlist | None = None,
+    ) -> None:
+        self.model = model
+        self._wording = wording
+        self._writer = Writer(model, wording, check, shortlist)
+        self._scorer = Scorer(model, wording, check)
+        self._looker = Looker(config, model, wording, check)
+
+    @property
+    def name(self) -> str:
+        return self.model.engine
+
+    @property
+    def workers(self) -> int:
+        """A core for each batch, where torch computes; other engines divide a batch among theirs."""
+        return torch.get_num_threads() if self.name.startswith("torch") else 1
+
+    @property
+    def budget(self) -> int | None:
+        return BUDGET
+
+    @property
+    def looks(self) -> bool:
+        """Whether it attends to a source."""
+        return self._looker.in_steps or self._looker.in_heads
+
+    def problems(self, options: SearchOptions) -> list[str]:
+        wanted = {"coverage": bool(options.coverage), "replace_unknown": options.unknown}
+        found = [
+            f"{name}: this model does not look at a source while it writes; leave it out"
+            for name, asked in wanted.items()
+            if asked and not self.looks
+        ]
+        if options.unknown and not self._wording.one_text:
+            found.append("replace_unknown: words are taken from one text, and this model reads no such; leave it out")
+        return [*found, *self.shortlist_problems()] if options.shortlist else found
+
+    def shortlist_problems(self) -> list[str]:
+        """Why it cannot compute the tokens of a shortlist alone."""
+        if self._looker.copies_words:
+            return ["shortlist: this model copies, and words of the source may be on no list; leave it out"]
+        if self._writer.shortlist is not None and self.name == "torch int8":
+            return ["shortlist: the last layer has 8 bits and cannot be cut; leave out int8 or shortlist"]
+        if self._writer.shortlist is not None:
+            return []
+        if self.name not in ("torch", "torch int8"):
+            return [f"shortlist: an export to {self.name} has none; leave it out, or use the run it was made from"]
+        return ["shortlist: the model has none; `antiphon shortlist RUN` learns one from its training pairs"]
+
+    def write(
+        self, batch: list[Question], prefixes: list[list[int]], options: SearchOptions, numbers: list[tuple[int, ...]]
+    ) -> list[list[Hypothesis]]:
+        return self._writer.write(batch, prefixes, options, numbers)
+
+    def watch(self, question: Question, options: SearchOptions, observer: Observer) -> list[Hypothesis]:
+        [found] = self._writer.write([question], [[]], options, [(0,)], observer)
+        return found
+
+    def log_probs(self, sources: list[Read], targets: list[list[int]], size: int) -> list[list[float]]:
+        return self._scorer.log_probs(sources, targets, size)
+
+    def weights(self, sources: list[Read], targets: list[list[int]]) -> list[np.ndarray | None]:
+        return self._looker.weights(sources, targets)
+
+    def copies(self, sources: list[Read], targets: list[list[int]]) -> list[Copies | None]:
+        return self._looker.copies(sources, targets)
+
+    def look(self, source: Read, target: list[int]) -> Heads:
+        return self._looker.look(source, target)

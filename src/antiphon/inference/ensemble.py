@@ -1,0 +1,132 @@
+"""Several models that answer as one."""
+# R rows, T steps, V vocabulary
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from antiphon.data.source import Read
+from antiphon.errors import UserError
+from antiphon.inference.engine import ForeignModel, TorchEngine
+from antiphon.inference.generation import Heads
+from antiphon.inference.inputs import wording_of
+from antiphon.inference.limits import Limits
+from antiphon.model_folder import LoadedModel
+from antiphon.models.decoders.decoder import Step
+from antiphon.models.encoders.encoder import Front
+from antiphon.models.model import SequenceModel
+from antiphon.search.hypothesis import Check
+from antiphon.sequence import Sequence, Several, State
+
+__all__ = ["Combine", "Ensemble", "ensemble_of"]
+
+Combine = Literal["arithmetic", "geometric"]
+
+
+@dataclass(frozen=True)
+class EnsembleState:
+    """Where each member stands."""
+
+    parts: tuple[Any, ...]
+
+    def select(self, rows: Tensor) -> EnsembleState:
+        return EnsembleState(tuple(part.select(rows) for part in self.parts))
+
+
+class Ensemble(SequenceModel):
+    """p(y) = 1/n Σ p_i(y)  (arithmetic),  or  p(y) ∝ (Π p_i(y))^(1/n)  (geometric), at each step"""
+
+    def __init__(self, members: list[SequenceModel], combine: Combine) -> None:
+        super().__init__()
+        self.members = nn.ModuleList(members)
+        self.combine = combine
+
+    def start(self, source: Sequence | Several) -> EnsembleState:
+        return EnsembleState(tuple(member.start(source) for member in self._models()))
+
+    def step(self, tokens: Tensor, state: State) -> Step[Any]:
+        assert isinstance(state, EnsembleState)
+        steps = [member.step(tokens, part) for member, part in zip(self._models(), state.parts, strict=True)]
+        log_probs = torch.stack([torch.log_softmax(step.logits, dim=-1) for step in steps])  # [members, R, T, V]
+        mixed = log_probs.mean(0) if self.combine == "geometric" else log_probs.logsumexp(0) - math.log(len(steps))
+        return Step(mixed, EnsembleState(tuple(step.state for step in steps)))
+
+    @property
+    def fronts(self) -> list[Front]:
+        """All members have the same."""
+        return self._models()[0].fronts
+
+    def _models(self) -> list[SequenceModel]:
+        return [member for member in self.members if isinstance(member, SequenceModel)]
+
+
+class EnsembleEngine(TorchEngine):
+    """Writes and scores as one; looks with each."""
+
+    def __init__(self, members: list[LoadedModel], combine: Combine, check: Check | None) -> None:
+        first = members[0]
+        wording = wording_of(first.config, first.source, first.target_tokenizer, first.model.fronts)
+        super().__init__(first.config, Ensemble([member.model for member in members], combine).eval(), wording, check)
+        self.members = [TorchEngine(member.config, member.model, wording, check) for member in members]
+
+    @property
+    def looks(self) -> bool:
+        return any(member.looks for member in self.members)
+
+    def shortlist_problems(self) -> list[str]:
+        return ["shortlist: an ensemble has none; leave it out"]
+
+    def weights(self, sources: list[Read], targets: list[list[int]]) -> list[np.ndarray | None]:
+        """The mean over the members that look at the source."""
+        found = [member.weights(sources, targets) for member in self.members]
+        return [_mean([one for one in each if one is not None]) for each in zip(*found, strict=True)]
+
+    def look(self, source: Read, target: list[int]) -> Heads:  # noqa: ARG002 (there is nothing to look at)
+        raise UserError("an ensemble has no layers and heads of its own; explain one of its runs")
+
+
+def ensemble_of(members: list[LoadedModel], combine: Combine, check: Check | None = None) -> ForeignModel:
+    """UserError where they do not read and write the same tokens."""
+    first, *others = members
+    known = get_args(Combine)
+    problems = [] if combine in known else [f"combine: {combine!r} is no mean of these; give {' or '.join(known)}"]
+    problems += [
+        f"the {number}. model {fact}; an ensemble needs the same for all"
+        for number, other in enumerate(others, start=2)
+        for fact in _differences(first, other)
+    ]
+    if problems:
+        raise UserError(problems)
+    engine = EnsembleEngine(members, combine, check)
+    joint = next((member.joint for member in members if member.joint is not None), None)
+    return ForeignModel(first.config, engine, first.source, first.target_tokenizer, joint)
+
+
+def _differences(first: LoadedModel, other: LoadedModel) -> list[str]:
+    found = []
+    if (first.config.data.source is None) != (other.config.data.source is None):
+        return ["is of another kind (one has a source, one has none)"]
+    if (first.config.data.window is None) != (other.config.data.window is None):
+        found.append("reads another kind of text than the first (one a stream, one line by line)")
+    if first.config.data.source is not None and first.source.fingerprint != other.source.fingerprint:
+        what = "source vocabulary" if first.config.data.text else "kind of source"
+        found.append(f"has another {what} than the first")
+    fronts = [getattr(one.config.model, "front", None) for one in (first, other)]
+    if first.config.data.text is None and fronts[0] != fronts[1]:
+        found.append("has another model.front than the first")
+    if first.target_tokenizer.fingerprint != other.target_tokenizer.fingerprint:
+        found.append("has another target vocabulary than the first")
+    rooms = [wording_of(one.config, one.source, one.target_tokenizer).room for one in (first, other)]
+    if Limits.of(first.config, rooms[0]) != Limits.of(other.config, rooms[1]):
+        found.append("has learnt another number of positions than the first")
+    return found
+
+
+def _mean(matrices: list[np.ndarray]) -> np.ndarray | None:
+    return np.mean(matrices, axis=0) if matrices else None

@@ -1,0 +1,265 @@
+"""Dense layers laid out for use: their weights column by column, as a product of few rows reads them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+from torch import Tensor, nn
+
+from antiphon.config.dump import explained_yaml
+from antiphon.config.load import read_config
+from antiphon.config.networks import EncoderDecoderConfig
+from antiphon.config.schema import Config
+from antiphon.data.build_source import load_source
+from antiphon.data.build_tokenizer import SOURCE_TOKENIZER, TARGET_TOKENIZER, load_tokenizer
+from antiphon.data.source import Source
+from antiphon.data.tokenizers import Tokenizer, by_symbol
+from antiphon.errors import ConfigError, ModelFolderError, UserError
+from antiphon.files import sha256, to_json, write_bytes, write_text
+from antiphon.models.build import build_for
+from antiphon.models.model import SequenceModel
+from antiphon.ngrams.joint import JointNgrams, load_joint
+from antiphon.ngrams.shortlist import Shortlist, load_shortlist
+
+__all__ = [
+    "CONFIG",
+    "FORMAT",
+    "MANIFEST",
+    "SOURCE_TOKENIZER",
+    "TARGET_TOKENIZER",
+    "LoadedModel",
+    "fresh_model",
+    "is_whole",
+    "laid_out",
+    "load_model",
+    "load_weights",
+    "read_folder_config",
+    "save_model",
+    "save_weights",
+    "text_source",
+]
+
+# A model is a folder: config.yaml, model.safetensors, two tokenizers, and model.json with their checksums.
+
+FORMAT = 1
+CONFIG, WEIGHTS, MANIFEST = "config.yaml", "model.safetensors", "model.json"
+CHECKED = (WEIGHTS, SOURCE_TOKENIZER, TARGET_TOKENIZER)
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model with all that is needed to use it."""
+
+    config: Config
+    model: SequenceModel
+    source: Source
+    target_tokenizer: Tokenizer
+    shortlist: Shortlist | None = None
+    joint: JointNgrams | None = None
+
+    @property
+    def source_tokenizer(self) -> Tokenizer:
+        """That of the only source, which is a text; UserError for all others."""
+        return text_source(self.source)
+
+
+def text_source(source: Source) -> Tokenizer:
+    """The tokenizer of a source that is one text; UserError for all others."""
+    if isinstance(source, Tokenizer):
+        return source
+    raise UserError(f"data.source: this is for models that read one text, and the source here is of kind {source.kind}")
+
+
+def save_model(folder: Path, config: Config, weights: dict[str, Tensor], source: Source, target: Tokenizer) -> None:
+    """Writes the whole model folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_text(folder / CONFIG, explained_yaml(config))
+    sides: tuple[tuple[str, Source], ...] = ((SOURCE_TOKENIZER, source), (TARGET_TOKENIZER, target))
+    for name, side in sides:
+        write_text(folder / name, side.json() + "\n")
+    save_weights(folder, weights)
+
+
+def save_weights(folder: Path, weights: dict[str, Tensor]) -> None:
+    """Replaces the weights. The manifest goes first: it holds the checksums of the old weights and the new.
+
+    So a kill between the two writes leaves a folder that is still whole.
+    """
+    content = save({name: tensor.detach().clone().contiguous() for name, tensor in weights.items()})
+    new = hashlib.sha256(content).hexdigest()
+    _write_manifest(folder, [*_known_weights(folder), new])
+    write_bytes(folder / WEIGHTS, content)
+    _write_manifest(folder, [new])
+
+
+def _write_manifest(folder: Path, weights: list[str]) -> None:
+    tokenizers = {name: [sha256(folder / name)] for name in (SOURCE_TOKENIZER, TARGET_TOKENIZER)}
+    write_text(folder / MANIFEST, to_json({"format": FORMAT, "files": {WEIGHTS: weights, **tokenizers}}))
+
+
+def _known_weights(folder: Path) -> list[str]:
+    """The checksums the weights may have so far; none if the manifest cannot be read: it is being replaced."""
+    try:
+        return list(_manifest(folder)["files"].get(WEIGHTS, []))
+    except ModelFolderError:
+        return []
+
+
+def load_model(folder: str | Path) -> LoadedModel:
+    """Reads a model folder, after checking that it is whole."""
+    path = Path(folder)
+    _check(path)
+    config = read_folder_config(path)
+    source = load_source(path / SOURCE_TOKENIZER, config.data)
+    target = load_tokenizer(path / TARGET_TOKENIZER)
+    model = fresh_model(config, source, target)
+    _fill(model, path)
+    sizes = {"source_tokens": sum(source.sizes), "target_tokens": target.size}
+    return LoadedModel(config, model.eval(), source, target, load_shortlist(path, **sizes), load_joint(path, **sizes))
+
+
+def fresh_model(config: Config, source: Source, target: Tokenizer) -> SequenceModel:
+    """The network of a configuration, with fresh weights."""
+    model, sources = config.model, config.data.sources
+    copies = isinstance(model, EncoderDecoderConfig) and model.copying
+    copied_as = [by_symbol(part, target) for part in source.parts] if copies else None
+    return build_for(model, sources, source.sizes, target_tokens=target.size, copied_as=copied_as)
+
+
+def read_folder_config(folder: Path) -> Config:
+    """The config.yaml of a model or run folder; each problem with the name of the file."""
+    path = folder / CONFIG
+    try:
+        return read_config(path)
+    except ConfigError as error:
+        problems = [one if one.startswith(str(path)) else f"{path}: {one}" for one in error.problems]
+        raise ModelFolderError(problems) from error
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """What the disk refuses becomes a sentence."""
+    try:
+        yield
+    except OSError as error:
+        fact = f"{error.filename or path}: cannot be read ({error.strerror or error})"
+        raise ModelFolderError(f"{fact}; check its permissions") from error
+
+
+def is_whole(folder: Path) -> bool:
+    """Every file of the model is there and has its checksum."""
+    try:
+        _check(folder)
+    except ModelFolderError:
+        return False
+    return True
+
+
+def _check(folder: Path) -> None:
+    with _reading(folder):
+        _check_files(folder)
+
+
+def _check_files(folder: Path) -> None:
+    if not folder.is_dir():
+        raise ModelFolderError(f"{folder}: no such folder; `antiphon train CONFIG --out {folder}` makes one")
+    missing = [name for name in (CONFIG, MANIFEST, *CHECKED) if not (folder / name).is_file()]
+    if missing:
+        raise ModelFolderError(
+            f"{folder}: not a whole model folder, {', '.join(missing)} missing; copy the folder again or train it"
+        )
+    # Training may replace the weights between our two looks, the manifest and the file: then a second look agrees.
+    damaged = _damaged(folder) and _damaged(folder)
+    if damaged:
+        raise ModelFolderError(
+            [f"{folder / name}: damaged, its checksum is not the one in {MANIFEST}; copy it again" for name in damaged]
+        )
+
+
+def _damaged(folder: Path) -> list[str]:
+    files = _manifest(folder)["files"]
+    return [name for name in CHECKED if sha256(folder / name) not in files.get(name, [])]
+
+
+def _manifest(folder: Path) -> dict[str, dict[str, list[str]]]:
+    path = folder / MANIFEST
+    with _reading(path):
+        content = path.read_bytes()
+    try:
+        manifest = json.loads(content)
+        version, files = manifest["format"], manifest["files"]
+        if not isinstance(files, dict) or not all(isinstance(digests, list) for digests in files.values()):
+            raise TypeError("files is not a table of checksums")
+    except (ValueError, KeyError, TypeError) as error:
+        raise ModelFolderError(f"{path}: damaged; copy the model folder again") from error
+    if version != FORMAT:
+        raise ModelFolderError(f"{path}: format {version!r}, this version reads {FORMAT}; update antiphon")
+    return dict(manifest)
+
+
+def load_weights(folder: Path) -> dict[str, Tensor]:
+    """The tensors of a model folder by name."""
+    path = folder / WEIGHTS
+    try:
+        with _reading(path):
+            return load_file(path)
+    except SafetensorError as error:
+        raise ModelFolderError(f"{path}: not a safetensors file ({error}); copy it again") from error
+
+
+def _fill(model: SequenceModel, folder: Path) -> None:
+    """Copies weights into the model; shapes must be those of the config."""
+    weights = load_weights(folder)
+    expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    found = {name: tuple(tensor.shape) for name, tensor in weights.items()}
+    if expected != found:
+        raise ModelFolderError(_shape_difference(folder / WEIGHTS, expected, found))
+    with torch.no_grad():
+        model.load_state_dict(weights)
+
+
+def _shape_difference(path: Path, expected: dict[str, tuple[int, ...]], found: dict[str, tuple[int, ...]]) -> list[str]:
+    names = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))
+    return [
+        f"{path}: {name} is {list(found.get(name, ())) or 'missing'}, "
+        f"config.yaml asks for {list(expected.get(name, ())) or 'none'}; use the config the model was trained with"
+        for name in names[:5]
+    ]
+
+
+Model = TypeVar("Model", bound=nn.Module)
+
+
+def laid_out(model: Model) -> Model:
+    """The model with the same numbers in another order in memory: W [N, K] lies as Wᵀ does.
+
+    Then a product need not turn W over first, which costs most when there are few rows: a last layer of 8,000 tokens
+    takes 341 instead of 816 µs for one row, 2.9 instead of 3.7 ms for 42. A layer that shares its weights with a
+    table of vectors gets its own, because vectors are read row by row.
+    """
+    tables = {id(part.weight) for part in model.modules() if isinstance(part, nn.Embedding)}
+    for part in model.modules():
+        if isinstance(part, nn.Linear):
+            turned = _turned(part.weight.detach())
+            if id(part.weight) in tables:
+                part.weight = nn.Parameter(turned)
+            else:
+                part.weight.data = turned
+        elif isinstance(part, nn.RNNBase):
+            for name, weight in part.named_parameters():
+                if name.startswith("weight"):
+                    weight.data = _turned(weight.detach())
+    return model
+
+
+def _turned(weight: Tensor) -> Tensor:
+    return weight.t().contiguous().t()

@@ -1,0 +1,73 @@
+"""The decoder without attention: told one context, or none at all (a language model)."""
+# B sentences, R = B x hypotheses rows, T steps, V vocabulary, E embedding, H state, C context
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from antiphon.models.decoders.decoder import OutputLayer, Reader, Step
+from antiphon.models.decoders.static_context import StaticContext
+from antiphon.models.layers.embedding import TokenEmbedding
+from antiphon.models.layers.recurrent import RecurrentStack
+from antiphon.sequence import Memory, Sequence
+
+__all__ = ["PlainDecoder", "PlainState"]
+
+
+@dataclass(frozen=True)
+class PlainState:
+    """Where the network stands, and the context that enters every step."""
+
+    layers: tuple[Tensor, ...]  # each [R, L, H]
+    fed: Tensor  # [R, C]; C = 0: nothing is fed
+
+    def select(self, rows: Tensor) -> PlainState:
+        flat = rows.reshape(-1)
+        return PlainState(tuple(part[flat] for part in self.layers), self.fed[flat])
+
+    def detach(self) -> PlainState:
+        return PlainState(tuple(part.detach() for part in self.layers), self.fed.detach())
+
+    def tensors(self) -> dict[str, Tensor]:
+        return {"fed": self.fed, **{f"layer.{number}": part for number, part in enumerate(self.layers)}}
+
+    @classmethod
+    def of(cls, tensors: dict[str, Tensor]) -> PlainState:
+        """The opposite of `tensors`."""
+        return cls(tuple(tensors[f"layer.{number}"] for number in range(len(tensors) - 1)), tensors["fed"])
+
+
+class PlainDecoder(Reader[PlainState]):
+    """s_i = g(s_{i-1}, [y_{i-1}; c]);  p(y_i) = softmax(W s_i)
+
+    The context c sets s_0, enters every step, or both. Without a context s_0 = 0: a language model.
+    """
+
+    def __init__(
+        self, *, embedding: TokenEmbedding, stack: RecurrentStack, context: StaticContext | None, dropout: float
+    ) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.stack = stack
+        self.context = context
+        self.dropout = nn.Dropout(dropout)
+        self.output = OutputLayer(stack.size, embedding.tokens)
+
+    def start(self, memory: Memory) -> PlainState:
+        zeros = self.stack.zeros(memory.mask.size(0))
+        if self.context is None:
+            return PlainState(zeros, fed=zeros[0].new_zeros(memory.mask.size(0), 0))
+        told = self.context(memory, zeros)
+        return PlainState(told.layers, told.fed)
+
+    def forward(self, tokens: Tensor, state: PlainState) -> Step[PlainState]:
+        words = self.embedding(tokens)  # [R, T, E]
+        fed = state.fed.unsqueeze(1).expand(-1, words.size(1), -1)
+        tops, layers = self.stack.run(torch.cat([words, fed], dim=-1), state.layers)
+        return Step(self.output(self.dropout(tops)), PlainState(layers, state.fed))
+
+    def read(self, source: Sequence, state: PlainState) -> PlainState:
+        return PlainState(self.stack.run_to_end(source.values, source.lengths, state.layers), state.fed)

@@ -1,0 +1,1 @@
+"""Front ends turn pictures and sounds into the vectors that an encoder reads."""

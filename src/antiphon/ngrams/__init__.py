@@ -1,0 +1,1 @@
+"""Side models counted from the training pairs: joint n-grams and shortlists."""

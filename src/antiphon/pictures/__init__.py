@@ -1,1 +1,0 @@
-"""Pictures: attention, learning curves, the terminal."""

@@ -1,0 +1,1 @@
+"""Pictures: attention, search trees, learning curves, maps."""

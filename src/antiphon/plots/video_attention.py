@@ -1,0 +1,98 @@
+"""Attention over a video: its frames in a row, and below them a strip for each word."""
+# T words, F frames, H, W pixels
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.image import AxesImage
+from matplotlib.patches import Rectangle
+from numpy.typing import NDArray
+
+from antiphon.plots.image_attention import inches, known_weights, write
+from antiphon.plots.style import HEAT, INK, LINE, QUIET, Font, choose_font, draw_scale, note_lines, save_figure, stride
+
+__all__ = ["draw_frames"]
+
+_FRAME = 0.8  # inches: the width of a frame
+_WIDEST = 16.0  # inches; of a longer video every so manieth frame is shown
+_NARROWEST = 0.5  # inches: a thumbnail
+_STRIP = 0.28  # inches: a word
+_GAP = 0.10
+_POINTS = 9.0
+_DEEPEST = 150.0
+
+
+def draw_frames(
+    frames: NDArray[Any], weights: NDArray[Any], words: list[str], path: Path, title: str = "", *, note: str = ""
+) -> None:
+    """Write a_tf, the weight of frame f when word t was written, as PNG or SVG by suffix.
+
+    The frames [F, H, W] or [F, H, W, 3] are from 0 to 1, the weights are [T, F].
+    """
+    if np.ndim(frames) not in (3, 4) or 0 in np.shape(frames) or np.shape(frames)[3:] not in ((), (3,)):
+        raise ValueError(f"frames {np.shape(frames)} are not [F, H, W] or [F, H, W, 3]")
+    if np.shape(weights) != (len(words), len(frames)):
+        raise ValueError(f"weights {np.shape(weights)} do not fit {len(words)} words and {len(frames)} frames")
+    cell = min(_FRAME, _WIDEST / len(frames))
+    every = max(1, math.ceil(_NARROWEST / cell))
+    thumbnail = every * cell * np.shape(frames)[1] / np.shape(frames)[2]
+    strip = min(_STRIP, _DEEPEST / max(1, len(words)))
+    width, height = cell * len(frames), thumbnail + _GAP + strip * len(words)
+    font = choose_font([*words, title, note])
+    figure, axes = inches(width, height)
+    _draw_thumbnails(axes, font, np.asarray(frames, dtype=np.float64), cell, every)
+    if words:
+        image = _draw_strips(axes, font, known_weights(weights), words, (width, thumbnail + _GAP, height))
+        high = min(height, 1.5) / height
+        draw_scale(figure, image, font, (1.0 + 0.12 / width, 0.0, 0.10 / width, high))
+    axes.set(xlim=(0.0, width), ylim=(height, 0.0))  # imshow has moved them
+    if title:
+        write(axes, font, 10.5, (0.0, -0.32), font.writable(title, longest=100, keep=" "), INK)
+    if note:
+        write(axes, font, 8.0, (0.0, height + 0.12), note_lines(font, 8.0, note, width), QUIET, down="top")
+    save_figure(figure, path)
+
+
+def _draw_thumbnails(axes: Axes, font: Font, frames: NDArray[np.float64], cell: float, every: int) -> None:
+    """Each `every`-th frame, as wide as so many cells, and its number above."""
+    width = every * cell
+    height = width * frames.shape[1] / frames.shape[2]
+    for f in range(0, len(frames) - every + 1, every):
+        x = f * cell
+        axes.imshow(
+            np.clip(np.nan_to_num(frames[f]), 0.0, 1.0), cmap="gray", vmin=0.0, vmax=1.0, aspect="auto",
+            interpolation="bilinear", extent=(x + 0.02, x + width - 0.02, height, 0.0),
+        )  # fmt: skip
+        write(axes, font, 7.5, (x + 0.03, -0.05), str(f + 1), QUIET)
+
+
+def _draw_strips(
+    axes: Axes, font: Font, weights: NDArray[np.float64], words: list[str], place: tuple[float, float, float]
+) -> AxesImage:
+    """One strip a word, all on one scale; `place` is the width, the top and the bottom."""
+    width, top, bottom = place
+    T, F = weights.shape
+    high, cell = (bottom - top) / T, width / F
+    image = axes.imshow(
+        weights, cmap=HEAT, vmin=0.0, vmax=float(weights.max()) or 1.0, aspect="auto", interpolation="nearest",
+        extent=(0.0, width, bottom, top),
+    )  # fmt: skip
+    lines = [[(0.0, top + t * high), (width, top + t * high)] for t in range(1, T)]
+    if cell > 0.12:
+        lines += [[(f * cell, top), (f * cell, bottom)] for f in range(1, F)]
+    axes.add_collection(LineCollection(lines, colors=LINE, linewidths=0.5), autolim=False)
+    axes.add_patch(
+        Rectangle((0.0, top), width, bottom - top, fill=False, edgecolor=QUIET, linewidth=0.6, clip_on=False)
+    )
+    for t in range(0, T, stride(_POINTS, high)):
+        middle = top + (t + 0.5) * high
+        write(
+            axes, font, _POINTS, (-0.08, middle), font.writable(words[t]), INK, across="right", down="center_baseline"
+        )
+    return image

@@ -1,0 +1,64 @@
+"""Other orders among the answers that a search has found."""
+# T target steps, S source steps
+
+from __future__ import annotations
+
+import numpy as np
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+
+from antiphon.search.hypothesis import Hypothesis
+from antiphon.search.options import Utility
+
+__all__ = ["by_coverage", "by_joint", "by_likeness", "coverage_penalty"]
+
+WHOLE = 100.0  # what a text has in common with itself
+LEAST = 1e-9  # attention to a source token; its logarithm has to be a number
+
+
+def coverage_penalty(weights: np.ndarray) -> float:
+    """cp = Σ_j log min(Σ_i a_ij, 1): 0 where each source token got its whole share (Wu et al. 2016)."""
+    return float(np.log(np.clip(weights.sum(axis=0), LEAST, 1.0)).sum())
+
+
+def by_coverage(found: list[Hypothesis], weights: list[np.ndarray], strength: float) -> list[Hypothesis]:
+    """By score + strength · cp, finished answers first; the scores stay the model's own."""
+    value = {id(one): one.score + strength * coverage_penalty(seen) for one, seen in zip(found, weights, strict=True)}
+    return sorted(found, key=lambda one: (not one.finished, -value[id(one)]))
+
+
+def by_joint(
+    found: list[Hypothesis], joint: list[float | None], strength: float, length_penalty: float
+) -> list[Hypothesis]:
+    """By log p(y | x) + strength · log p(x, y); the scores stay the model's own.
+
+    An answer without log p(x, y), or unfinished, keeps its place; the others share the places that are left.
+    """
+    places = [place for place, one in enumerate(found) if one.finished and joint[place] is not None]
+    value = {
+        place: found[place].score * len(found[place].tokens) ** length_penalty + strength * (joint[place] or 0.0)
+        for place in places
+    }
+    ordered = list(found)
+    for place, chosen in zip(places, sorted(places, key=lambda one: -value[one]), strict=True):
+        ordered[place] = found[chosen]
+    return ordered
+
+
+def by_likeness(texts: list[str], utility: Utility) -> list[int]:
+    """The places of texts, first the one most like all the others: minimum Bayes risk, each text being one sample.
+
+    Equal texts count as often as they were drawn; equal utilities: the one drawn first.
+    """
+    metric = CHRF() if utility == "chrf" else BLEU(effective_order=True)
+    known: dict[tuple[str, str], float] = {}
+
+    def like(answer: str, other: str) -> float:
+        if answer == other:
+            return WHOLE  # the metrics give two empty texts 0
+        if (answer, other) not in known:
+            known[answer, other] = metric.sentence_score(answer, [other]).score
+        return known[answer, other]
+
+    means = [sum(like(answer, other) for other in texts) for answer in texts]
+    return sorted(range(len(texts)), key=lambda place: -means[place])

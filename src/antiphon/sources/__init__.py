@@ -1,1 +1,0 @@
-"""From the world to tensors: lines, pairs, tokens, batches."""
