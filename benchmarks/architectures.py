@@ -2,10 +2,10 @@
 
     python benchmarks/architectures.py TRAIN.tsv DEV.tsv --out runs/architectures [--only NAME ...]
 
-Trains each kind in turn (a kind that is done is not trained again) and prints the table of docs/results.md: PER and WER
-(greedy; a word is right if any of its pronunciations matches), target tokens a second in training, words a second in
-decoding, parameters. Of the dev words that are not in the training file, half choose the best weights of a run and the
-other half are what the table is about.
+Trains each kind in turn (a kind that is done is not trained again) and prints the table of docs/lab-notes.md: PER and
+WER (greedy; a word is right if any of its pronunciations matches), target tokens a second in training, words a second
+in decoding, parameters. Of the dev words that are not in the training file, half choose the best weights of a run and
+the other half are what the table is about.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def measure(kind: Kind, train: Path, dev: Path, test: Path, run: Path) -> dict[s
 
 
 def table(rows: list[dict[str, object]]) -> str:
-    """As it stands in docs/results.md."""
+    """As it stands in docs/lab-notes.md."""
     lines = [
         "| | kind | PER | WER | training, tokens/s | decoding, words/s | parameters | training |",
         "|---|---|---|---|---|---|---|---|",
