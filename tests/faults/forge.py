@@ -149,6 +149,8 @@ def child(order: dict[str, Any]) -> None:
         os.dup2(log.fileno(), 2)
     sys.stdout, sys.stderr = (os.fdopen(number, "w", encoding="utf-8") for number in (1, 2))
     sys.argv = ["antiphon", *order["arguments"]]
+    # A shell starts what runs in its background with SIGINT ignored; the child is to be one of the foreground.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     ended = install(order)
     code: Any = 1
     try:
