@@ -83,8 +83,6 @@ def contestants(chosen: argparse.Namespace, out: Path) -> dict[str, tuple[str, s
     whole = folder(chosen.run, "ctranslate2", out)
     return {
         "ours, torch": ("ours", run),
-        "ours, torch int8": ("ours-int8", run),
-        "ours, torch, shortlist": ("ours-shortlist", run),
         "ours, CTranslate2": ("ours", whole),
         "ours, CTranslate2 int8": ("ours", small),
         "ours, CTranslate2, shortlist": ("ours-shortlist", whole),
@@ -99,7 +97,6 @@ def recurrent(run: str, out: Path) -> dict[str, tuple[str, str]]:
     """Name → kind of worker and folder, of a recurrent model."""
     return {
         "ours, torch": ("ours", run),
-        "ours, torch int8": ("ours-int8", run),
         "ours, ONNX": ("ours", folder(run, "onnx", out)),
     }
 

@@ -24,12 +24,12 @@ SIZE, LONGEST = 64, 100
 Answer = Callable[[list[str], int, int], list[str]]  # texts, beam, batch size → texts
 
 
-def ours(path: str, *, int8: bool = False, shortlist: bool = False) -> Answer:
+def ours(path: str, *, shortlist: bool = False) -> Answer:
     """Through our own API, with the beam that other toolkits use, so that all do the same work.
 
     It cuts its batches as it does for a user.
     """
-    generator = antiphon.load(path, int8=int8)
+    generator = antiphon.load(path)
 
     def answer(texts: list[str], beam: int, size: int) -> list[str]:
         patience = None if beam == 1 else 1.0
@@ -114,7 +114,6 @@ def main(kind: str, path: str, sentences: str, singles: str, threads: str) -> No
     kinds: dict[str, Callable[[], Answer]] = {
         "ours": lambda: ours(path),
         "ours-shortlist": lambda: ours(path, shortlist=True),
-        "ours-int8": lambda: ours(path, int8=True),
         "ctranslate2": lambda: ctranslate2_directly(path),
         "transformers": lambda: transformers_generate(path),
     }

@@ -23,7 +23,6 @@ from antiphon.inference.engine import ForeignModel
 from antiphon.inference.ensemble import Combine, ensemble_of
 from antiphon.inference.generation import Generation, TokenTree
 from antiphon.inference.generator import Generator
-from antiphon.inference.int8 import with_int8
 from antiphon.inference.wishes import Wishes
 from antiphon.model_folder import LoadedModel, laid_out
 from antiphon.ngrams.joint import JointNgrams
@@ -57,13 +56,10 @@ __all__ = [
 ]
 
 
-def load(run: str | Path | Sequence[str | Path], *, combine: Combine = "arithmetic", int8: bool = False) -> Generator:
-    """A trained or exported model, ready to answer; several runs answer as one (an ensemble).
-
-    `int8` computes the dense layers of a run with 8 bits: often faster, a little less exact.
-    """
+def load(run: str | Path | Sequence[str | Path], *, combine: Combine = "arithmetic") -> Generator:
+    """A trained or exported model, ready to answer; several runs answer as one (an ensemble)."""
     if isinstance(run, str | Path):
-        return Generator(_for_use(run, load_any(run), int8=int8))
+        return Generator(_for_use(load_any(run)))
     if not run:
         raise UserError("an ensemble of nothing; give at least one run")
     members = [(one, load_any(one)) for one in run]
@@ -73,26 +69,14 @@ def load(run: str | Path | Sequence[str | Path], *, combine: Combine = "arithmet
         if not isinstance(loaded, LoadedModel)
     ]:
         raise UserError(foreign)
-    found = [_for_use(one, loaded, int8=int8) for one, loaded in members]
+    found = [_for_use(loaded) for _, loaded in members]
     return Generator(ensemble_of([one for one in found if isinstance(one, LoadedModel)], combine))
 
 
-def _for_use(run: str | Path, loaded: LoadedModel | ForeignModel, *, int8: bool) -> LoadedModel | ForeignModel:
-    """Dense layers of 8 bits, or those of 32 laid out for search."""
-    if int8:
-        return _in_int8(run, loaded)
+def _for_use(loaded: LoadedModel | ForeignModel) -> LoadedModel | ForeignModel:
+    """Dense layers laid out for search."""
     if isinstance(loaded, LoadedModel) and loaded.model.engine == "torch":
         laid_out(loaded.model)
-    return loaded
-
-
-def _in_int8(run: str | Path, loaded: LoadedModel | ForeignModel) -> LoadedModel:
-    if not isinstance(loaded, LoadedModel) or loaded.model.engine != "torch":
-        raise UserError(
-            f"int8: {run} is an export, whose weights are as they are; use the run that it was made from, or export "
-            "that to ctranslate2 with --int8"
-        )
-    with_int8(loaded.model)
     return loaded
 
 

@@ -28,7 +28,6 @@ from antiphon.files import sha256, to_json, write_bytes, write_text
 from antiphon.models.build import build_for
 from antiphon.models.model import SequenceModel
 from antiphon.ngrams.joint import JointNgrams, load_joint
-from antiphon.ngrams.shortlist import Shortlist, load_shortlist
 
 __all__ = [
     "CONFIG",
@@ -63,8 +62,8 @@ class LoadedModel:
     model: SequenceModel
     source: Source
     target_tokenizer: Tokenizer
-    shortlist: Shortlist | None = None
     joint: JointNgrams | None = None
+    folder: Path | None = None  # it was read from
 
     @property
     def source_tokenizer(self) -> Tokenizer:
@@ -124,7 +123,7 @@ def load_model(folder: str | Path) -> LoadedModel:
     model = fresh_model(config, source, target)
     _fill(model, path)
     sizes = {"source_tokens": sum(source.sizes), "target_tokens": target.size}
-    return LoadedModel(config, model.eval(), source, target, load_shortlist(path, **sizes), load_joint(path, **sizes))
+    return LoadedModel(config, model.eval(), source, target, load_joint(path, **sizes), path)
 
 
 def fresh_model(config: Config, source: Source, target: Tokenizer) -> SequenceModel:

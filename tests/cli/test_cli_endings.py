@@ -24,7 +24,7 @@ MAIN = [sys.executable, "-m", "antiphon.cli.main"]
 def fail_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     """Let `antiphon generate` meet an error."""
 
-    def load(run: Path, *, int8: bool) -> None:  # noqa: ARG001
+    def load(run: Path) -> None:  # noqa: ARG001
         raise error
 
     monkeypatch.setattr(api, "load", load)

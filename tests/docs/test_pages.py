@@ -57,7 +57,7 @@ def test_engines(there: Path, capsys: pytest.CaptureFixture[str], monkeypatch: p
     fill(model, scale=1.1)
     save_model(there / "RUN", config, model.state_dict(), SOURCE, TARGET)
     told = [words for words in commands("engines.md") if words[0] != "import"]
-    assert len(told) == 6
+    assert len(told) == 7
     for words in told:
         more = ["--file", "lines.txt", "--rounds", "1"] if words[0] == "bench" else []
         assert run([*words, *more]) == 0, capsys.readouterr().err

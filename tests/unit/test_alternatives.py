@@ -91,5 +91,5 @@ def test_a_tree_is_refused_what_would_do_nothing_or_harm(generator: Generator) -
         generator.tree("a b c", pruned=-1)
     with pytest.raises(UserError, match="tree: coverage orders answers when the search is over; leave it out"):
         generator.tree("a b c", coverage=1.0)
-    with pytest.raises(UserError, match="shortlist: the model has none"):
+    with pytest.raises(UserError, match="shortlist: only an export to CTranslate2 uses one"):
         generator.tree("a b c", shortlist=True)

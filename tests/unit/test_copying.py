@@ -26,7 +26,6 @@ from antiphon.data.source import FileSource
 from antiphon.data.tokenizers import UNK, WordTokenizer, by_number, by_symbol
 from antiphon.errors import UserError
 from antiphon.inference.generator import Generator
-from antiphon.inference.int8 import with_int8
 from antiphon.model_folder import LoadedModel, fresh_model, load_model, save_model
 from antiphon.models.build import build_for
 from antiphon.models.decoders.copying import Copying
@@ -237,14 +236,6 @@ def test_pictures_show_it(tmp_path: Path) -> None:
     assert narrow == "x   50% ← everywhere a little"
 
 
-@pytest.mark.parametrize("kind", PARTS)
-def test_eight_bits_copy_too(kind: str) -> None:
-    usual, small = generator(kind), generator(kind)
-    with_int8(small.model)
-    [expected], [found] = usual.score([("c d e", "c c d")]), small.score([("c d e", "c c d")])
-    assert found.log_probs == pytest.approx(expected.log_probs, abs=0.3)
-
-
 def test_what_a_model_that_copies_cannot_have(tmp_path: Path) -> None:
     run = saved(generator("transformer"), tmp_path / "run")
     for engine in ("ctranslate2", "onnx", "huggingface"):
@@ -253,8 +244,6 @@ def test_what_a_model_that_copies_cannot_have(tmp_path: Path) -> None:
         assert not (tmp_path / engine).exists()
     with pytest.raises(UserError, match="this run copies, and words of its source may be on no list"):
         make_shortlist(run)
-    with pytest.raises(UserError, match="shortlist: this model copies"):
-        antiphon.load(run).generate("c", shortlist=True)
 
 
 def problems(source: dict[str, Any], **model: Any) -> list[str]:  # noqa: ANN401

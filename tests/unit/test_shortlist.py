@@ -1,4 +1,4 @@
-"""The few tokens that a source can give: how they are learnt, and that nothing else is computed or said."""
+"""Shortlists: the target tokens that a source can give, learnt by IBM model 1."""
 
 from __future__ import annotations
 
@@ -7,16 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
-from tiny_generators import tiny_folder, tiny_generator
-from tiny_models import fill
+from tiny_generators import tiny_folder
 
 import antiphon
 from antiphon.data.tokenizers import EOS
 from antiphon.errors import ModelFolderError, UserError
-from antiphon.inference.generator import Generator
-from antiphon.model_folder import LoadedModel
-from antiphon.models.build import build_model
 from antiphon.ngrams.shortlist import SHORTLIST, Shortlist, learn_shortlist, load_shortlist
 from antiphon.training import side_models as counting
 
@@ -66,57 +61,15 @@ def test_what_is_frequent_is_always_there_and_the_end() -> None:
     assert found.of([]).tolist() == [EOS, 5]
 
 
-@pytest.mark.parametrize("kind", ["bahdanau", "transformer", "mixed", "static"])
-def test_as_if_every_other_token_were_forbidden_before_the_softmax(kind: str) -> None:
-    """In any company: the list of a sentence is its own."""
-    full = tiny_generator(kind)
-    few = Shortlist(np.array([0, 0, 0, 0, 0, *[1] * 8]), np.array([4]), np.array([EOS, 5, 7]))
-    parts = (full.config, full.model, full.source_tokenizer, full.target_tokenizer)
-    generator = Generator(LoadedModel(*parts, few))
-    texts = ["a b c", "b", "c d e f", "h a"]
-    together = generator.generate(texts, shortlist=True, beam=3, n_best=3, weights=False)
-    for text, answer in zip(texts, together, strict=True):
-        assert generator.generate(text, shortlist=True, beam=3, n_best=3, weights=False).text == answer.text
-        allowed = {2, 5, 7, 4} if "a" in text else {2, 5, 7}
-        cut = build_model(full.config.model, source_tokens=full.source_tokenizer.size, target_tokens=9).eval()
-        fill(cut, scale=1.1)
-        with torch.no_grad():
-            cut.decoder.output.bias[[token for token in range(9) if token not in allowed]] = -1e9
-        expected = Generator(LoadedModel(full.config, cut, *parts[2:])).generate(text, beam=3, n_best=3, weights=False)
-        pairs = zip(answer.alternatives, expected.alternatives, strict=True)
-        for one, other in pairs:
-            assert one.text == other.text
-            assert one.score == pytest.approx(other.score, abs=1e-5)
-
-
-def test_a_prefix_and_a_required_phrase_are_on_the_list() -> None:
-    full = tiny_generator("bahdanau")
-    few = Shortlist(np.zeros(13, dtype=np.int64), np.zeros(0, dtype=np.int64), np.array([EOS, 5]))
-    parts = (full.config, full.model, full.source_tokenizer, full.target_tokenizer)
-    generator = Generator(LoadedModel(*parts, few))
-    assert generator.generate("a b", shortlist=True, prefix="O").text.startswith("O")
-    assert "N M" in generator.generate("a b", shortlist=True, beam=4, require=["N M"]).text
-
-
-def test_a_prefix_is_on_its_own_list_only() -> None:
-    """Another sentence's prefix is no business of this one."""
-    full = tiny_generator("bahdanau")
-    few = Shortlist(np.zeros(13, dtype=np.int64), np.zeros(0, dtype=np.int64), np.array([EOS, 5]))
-    generator = Generator(LoadedModel(full.config, full.model, full.source_tokenizer, full.target_tokenizer, few))
-    first, second = generator.generate(["a b", "c d"], shortlist=True, prefix=["O N M", ""])
-    assert first.text.startswith("O N M")
-    assert set(second.tokens) <= {"L", "</s>"}
-    alone = generator.generate("c d", shortlist=True)
-    assert (second.text, second.score) == (alone.text, pytest.approx(alone.score, abs=1e-5))
-
-
-def test_what_cannot_have_one_says_so(tmp_path: Path) -> None:
+def test_only_ctranslate2_uses_one(tmp_path: Path) -> None:
     folder = Path(tiny_folder("transformer", tmp_path / "model"))
     Shortlist(np.zeros(13, dtype=np.int64), np.zeros(0, dtype=np.int64), np.array([EOS, 5])).save(folder)
-    with pytest.raises(UserError, match="shortlist: an ensemble has none; leave it out"):
-        antiphon.load([folder, folder]).generate("a", shortlist=True)
-    with pytest.raises(UserError, match="shortlist: the last layer has 8 bits and cannot be cut; leave out int8"):
-        antiphon.load(folder, int8=True).generate("a", shortlist=True)
+    onnx = antiphon.export_model(folder, "onnx", tmp_path / "onnx")
+    for model in (folder, [folder, folder], onnx):
+        with pytest.raises(
+            UserError, match="shortlist: only an export to CTranslate2 uses one; leave it out, or export"
+        ):
+            antiphon.load(model).generate("a", shortlist=True)
     with pytest.raises(UserError, match="shortlist: given, but nothing is decoded for loss; leave it out"):
         antiphon.evaluate(antiphon.load(folder), pairs_file(tmp_path), metrics=["loss"], shortlist=True)
 
@@ -136,7 +89,6 @@ def test_a_broken_one_is_made_again_and_what_is_left_out_is_said(
     (folder / SHORTLIST).write_bytes(b"no")
     said: list[str] = []
     made = antiphon.shortlist(folder, per_token=1, say=said.append)
-    assert antiphon.load(folder).generate("a b", shortlist=True).tokens
     assert made.of([4]).tolist()[0] == EOS
     assert said[0] == "counting pairs.tsv"
     assert any(sentence.startswith("left out: 1 x ") for sentence in said)
@@ -153,13 +105,13 @@ def test_a_broken_one_is_made_again_and_what_is_left_out_is_said(
 
 def test_it_is_kept_in_the_folder(tmp_path: Path) -> None:
     folder = Path(tiny_folder("bahdanau", tmp_path / "model"))
-    with pytest.raises(UserError, match="shortlist: the model has none; `antiphon shortlist RUN` learns one"):
-        antiphon.load(folder).generate("a", shortlist=True)
     few = Shortlist(np.zeros(13, dtype=np.int64), np.zeros(0, dtype=np.int64), np.array([EOS, 5]))
     few.save(folder)
-    assert set(antiphon.load(folder).generate("a b", shortlist=True).tokens) <= {"L", "</s>"}
+    found = load_shortlist(folder, source_tokens=12, target_tokens=9)
+    assert found is not None
+    assert found.of([4]).tolist() == [EOS, 5]
     with pytest.raises(ModelFolderError, match="made for another vocabulary; make it again"):
         load_shortlist(folder, source_tokens=5, target_tokens=9)
     (folder / SHORTLIST).write_bytes(b"no")
     with pytest.raises(ModelFolderError, match=r"cannot be read .*; make it again: antiphon shortlist"):
-        antiphon.load(folder)
+        load_shortlist(folder, source_tokens=12, target_tokens=9)

@@ -11,7 +11,7 @@ import typer
 from antiphon.cli.io import put_json, put_line, say
 
 if TYPE_CHECKING:
-    from antiphon.evaluation.bench import Contestant, Speed
+    from antiphon.evaluation.bench import Speed
     from antiphon.inference.generator import Generator
 
 __all__ = ["bench"]
@@ -29,7 +29,6 @@ def bench(
     beam: Annotated[int | None, typer.Option(min=1, help="Default: each model's decoding.beam.")] = None,
     batch_size: Annotated[int | None, typer.Option(min=1, help="Default: each model's decoding.batch_size.")] = None,
     rounds: Annotated[int, typer.Option(min=1, help="The figures are medians of so many.")] = 3,
-    int8: Annotated[bool, typer.Option("--int8", help="Each run with 8 bits, too.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a model.")] = False,
 ) -> None:
     """Compare how fast models answer on this machine.
@@ -37,11 +36,11 @@ def bench(
     In batches and one by one; in turn, round after round, and the medians count.
     """
     from antiphon import api
-    from antiphon.evaluation.bench import compare
+    from antiphon.evaluation.bench import Contestant, compare
 
     loaded = {path: api.load(path) for path in dict.fromkeys(models)}
     texts = lines(file, next(iter(loaded.values())))
-    contestants = all_of({str(path): model.engine.name for path, model in loaded.items()}, int8)
+    contestants = [Contestant(str(path), str(path)) for path in loaded]
     loaded.clear()  # each is measured in a process of its own
     say(f"{len(texts)} texts; nothing else should run on this machine")
     found = compare(contestants, texts, beam=beam, batch_size=batch_size, rounds=rounds, say=say)
@@ -52,18 +51,6 @@ def bench(
     put_table(found)
     for sentence in advice(found):
         say(sentence)
-
-
-def all_of(engines: dict[str, str], int8: bool) -> list[Contestant]:
-    """Each model; a run also with 8 bits, if that is wished."""
-    from antiphon.evaluation.bench import Contestant
-
-    found = []
-    for path, engine in engines.items():
-        found.append(Contestant(path, path))
-        if int8 and engine == "torch":
-            found.append(Contestant(f"{path} --int8", path, int8=True))
-    return found
 
 
 def lines(file: str | None, generator: Generator) -> list[str]:

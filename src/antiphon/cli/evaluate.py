@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from antiphon.cli.io import METRICS, known_metrics, pair_files, put_columns, put_json, put_line, say, say_dropped
-from antiphon.cli.options import Beam, Combine, Int8, Joint, LengthPenalty, NoRepeat, With, idle_combine, load_together
+from antiphon.cli.options import Beam, Combine, Joint, LengthPenalty, NoRepeat, With, idle_combine, load_together
 
 if TYPE_CHECKING:
     from antiphon.data.pairs import Example
@@ -72,7 +72,6 @@ def evaluate(
     ] = False,
     also: With = None,
     combine: Combine = None,
-    int8: Int8 = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Metrics on pairs or texts, with 95 % bootstrap intervals.
@@ -89,7 +88,7 @@ def evaluate(
     if problems := contradictions(files, by, by_lines, pictures) + idle_combine(also, combine):
         raise UserError(problems)
     file_paths(files, say)
-    generator = load_together(run, also, combine, int8=int8)
+    generator = load_together(run, also, combine)
     examples, dropped = api.read_examples(generator, files)
     chosen = wanted or list(generator.config.evaluation.metrics)
     if pictures:

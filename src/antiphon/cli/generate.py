@@ -18,7 +18,6 @@ from antiphon.cli.options import (
     Diversity,
     Forbid,
     Groups,
-    Int8,
     Joint,
     LengthPenalty,
     MaxLength,
@@ -89,7 +88,6 @@ def generate(
     also: With = None,
     combine: Combine = None,
     shortlist: Shortlist = False,
-    int8: Int8 = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
     weights: Annotated[bool, typer.Option("--weights", help="With --json: the attention weights, and copies.")] = False,
 ) -> None:
@@ -111,7 +109,7 @@ def generate(
     problems += idle_combine(also, combine)
     if problems:
         raise UserError(problems)
-    generator = load_together(run, also, combine, int8=int8)
+    generator = load_together(run, also, combine)
     if weights:
         check_weights(generator)
     size = 1 if file in (None, "-") and sys.stdin.isatty() else batch_size or generator.config.decoding.batch_size

@@ -35,10 +35,10 @@ def shortlist(
     per_token: Annotated[int, typer.Option(min=1, help="Target tokens that a source token can give.")] = 40,
     always: Annotated[int, typer.Option(min=1, help="The most frequent target tokens are on every list.")] = 100,
 ) -> None:
-    """Learn which tokens a source can give, for quicker answers.
+    """Learn which tokens a source can give, for CTranslate2.
 
-    `generate --shortlist` then weighs no others. From the training pairs, by IBM model 1; kept in the folder, and in
-    what is exported from it to CTranslate2.
+    It is learnt from the training pairs by IBM model 1 and kept in the folder. `export --to ctranslate2` takes it
+    along, and `generate --shortlist` then computes no other tokens.
     """
     from antiphon import api
 
@@ -46,5 +46,5 @@ def shortlist(
     mean = len(found.tokens) / max(1, int((found.offsets[1:] > found.offsets[:-1]).sum()))
     say(f"{mean:.1f} tokens for a source token on average, {len(found.always)} always")
     name = shlex.quote(str(run))
-    say(f"next: {program()} generate {name} FILE --shortlist, or to see what it costs")
-    say(f"      {program()} evaluate {name} PAIRS --shortlist")
+    say(f"next: {program()} export {name} --to ctranslate2 --out MODEL,")
+    say(f"then: {program()} generate MODEL FILE --shortlist")

@@ -19,7 +19,6 @@ __all__ = [
     "Diversity",
     "Forbid",
     "Groups",
-    "Int8",
     "Joint",
     "LengthPenalty",
     "MaxLength",
@@ -147,11 +146,10 @@ Combine = Annotated[
 ]
 Shortlist = Annotated[
     bool,
-    typer.Option("--shortlist", help="Say only what the source can give, as `antiphon shortlist` learnt: faster."),
-]
-Int8 = Annotated[
-    bool,
-    typer.Option("--int8", help="Compute dense layers with 8 bits: often faster (see bench), a little less exact."),
+    typer.Option(
+        "--shortlist",
+        help="Only for an export to CTranslate2: say only what the source can give, as `antiphon shortlist` learnt.",
+    ),
 ]
 
 
@@ -162,10 +160,10 @@ def idle_combine(also: list[Path] | None, combine: Mean | None) -> list[str]:
     return ["--combine: only for several runs; add --with RUN, or leave it out"]
 
 
-def load_together(run: Path, also: list[Path] | None, combine: Mean | None, *, int8: bool) -> Generator:
+def load_together(run: Path, also: list[Path] | None, combine: Mean | None) -> Generator:
     """RUN, with those of --with if there are any."""
     from antiphon import api
 
     if not also:
-        return api.load(run, int8=int8)
-    return api.load([run, *also], combine=(combine or Mean.arithmetic).value, int8=int8)
+        return api.load(run)
+    return api.load([run, *also], combine=(combine or Mean.arithmetic).value)

@@ -26,7 +26,6 @@ class Contestant:
 
     name: str
     path: str
-    int8: bool = False
 
 
 @dataclass(frozen=True)
@@ -117,7 +116,7 @@ def compare(
 
 
 def _started(one: Contestant, beam: int | None, batch_size: int | None) -> Worker:
-    command = [sys.executable, "-m", "antiphon.evaluation.bench_worker", one.path, str(int(one.int8))]
+    command = [sys.executable, "-m", "antiphon.evaluation.bench_worker", one.path]
     command += [str(beam or 0), str(batch_size or 0)]
     process = subprocess.Popen(  # noqa: S603 (our own module)
         command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL

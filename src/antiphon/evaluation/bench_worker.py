@@ -14,7 +14,6 @@ from pathlib import Path
 
 from antiphon.export.base import load_any
 from antiphon.inference.generator import Generator
-from antiphon.inference.int8 import with_int8
 
 __all__ = ["main"]
 
@@ -22,11 +21,9 @@ KILOBYTES = 1 if sys.platform == "darwin" else 1024  # what ru_maxrss counts in
 SINGLES = 50  # texts that are answered one by one
 
 
-def main(path: str, int8: str, beam: str, batch_size: str) -> None:
+def main(path: str, beam: str, batch_size: str) -> None:
     """`beam` and `batch_size` 0: as the model has them."""
     generator = Generator(load_any(path))
-    if int8 == "1":
-        with_int8(generator.model)
     texts: list[str] = json.loads(sys.stdin.readline())
     few = texts[:: max(1, len(texts) // SINGLES)][:SINGLES]
 

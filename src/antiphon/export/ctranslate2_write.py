@@ -23,7 +23,7 @@ from antiphon.models.encoders.transformer_encoder import TransformerEncoder
 from antiphon.models.layers.blocks import LayerNorm
 from antiphon.models.layers.positions import LearntPositions, Positions, SinusoidalPositions
 from antiphon.models.model import EncoderDecoder
-from antiphon.ngrams.shortlist import Shortlist
+from antiphon.ngrams.shortlist import Shortlist, load_shortlist
 
 __all__ = ["model_problems", "names", "positions_of", "transformer_spec", "write"]
 
@@ -196,10 +196,12 @@ def write(loaded: LoadedModel, folder: Path, int8: bool) -> dict[str, Any]:
     if problems := model_problems(loaded.config):
         raise UserError(problems)
     transformer_spec(loaded, int8=int8).save(str(folder))
-    if loaded.shortlist is not None:
-        write_text(folder / VOCABULARY_MAP, vocabulary_map(loaded.shortlist))
+    sizes = {"source_tokens": loaded.source_tokenizer.size, "target_tokens": loaded.target_tokenizer.size}
+    shortlist = None if loaded.folder is None else load_shortlist(loaded.folder, **sizes)
+    if shortlist is not None:
+        write_text(folder / VOCABULARY_MAP, vocabulary_map(shortlist))
     facts = {"positions": positions_of(loaded.config)["decoder"], "int8": int8}
-    return {**facts, "shortlist": loaded.shortlist is not None, "notes": NOTES}
+    return {**facts, "shortlist": shortlist is not None, "notes": NOTES}
 
 
 def vocabulary_map(shortlist: Shortlist) -> str:

@@ -17,11 +17,9 @@ from antiphon.data.source import Read, Source
 from antiphon.data.tokenizers import UNK, Tokenizer
 from antiphon.inference.generation import Copies, Heads
 from antiphon.inference.inputs import Question, Wording
-from antiphon.inference.narrow import NarrowStep
 from antiphon.inference.rescoring import Looker, Scorer
 from antiphon.models.model import SequenceModel
 from antiphon.ngrams.joint import JointNgrams
-from antiphon.ngrams.shortlist import Shortlist
 from antiphon.search.constraints import Forbidden, ForbiddenPhrases, LeastLength, MostLength, NoRepeat, Rule
 from antiphon.search.hypothesis import Ask, Check, Hypothesis
 from antiphon.search.options import SearchOptions, search
@@ -65,13 +63,10 @@ def never(options: SearchOptions, wording: Wording) -> tuple[int, ...]:
 class Writer:
     """Writes with a model, in its words."""
 
-    def __init__(
-        self, model: SequenceModel, wording: Wording, check: Check | None, shortlist: Shortlist | None = None
-    ) -> None:
+    def __init__(self, model: SequenceModel, wording: Wording, check: Check | None) -> None:
         self.model = model
         self.wording = wording
         self.check = check
-        self.shortlist = shortlist
 
     def write(
         self,
@@ -112,14 +107,7 @@ class Writer:
             return self._in_pieces(contexts, self.wording.room, options, draws)
         state = self.model.start(source_batch([question.source for question in batch]))
         ask = self._ask(contexts, options, prefixes, rules_of(options, self.wording, batch))
-        if not options.shortlist:
-            return self._go_on(state, contexts, ask, options, draws, observer)
-        assert self.shortlist is not None  # else the engine has a sentence for it
-        everywhere = {token for phrase in options.require for token in phrase} | ({UNK} if options.unknown else set())
-        also = [everywhere | set(prefix) for prefix in prefixes]
-        step = NarrowStep(self.model, self.shortlist, [question.ids for question in batch], also)
-        size = self.wording.target.size
-        return search(step, step.begin(state), ask, options, vocabulary=size, draws=draws, observer=observer)
+        return self._go_on(state, contexts, ask, options, draws, observer)
 
     def _ask(
         self, contexts: list[list[int]], options: SearchOptions, prefixes: list[list[int]], rules: tuple[Rule, ...]
@@ -247,19 +235,12 @@ class ForeignModel:
 
 
 class TorchEngine:
-    """A model whose steps we search with: a run, with or without 8 bits, or ONNX graphs."""
+    """A model whose steps we search with: a run, or ONNX graphs."""
 
-    def __init__(
-        self,
-        config: Config,
-        model: SequenceModel,
-        wording: Wording,
-        check: Check | None,
-        shortlist: Shortlist | None = None,
-    ) -> None:
+    def __init__(self, config: Config, model: SequenceModel, wording: Wording, check: Check | None) -> None:
         self.model = model
         self._wording = wording
-        self._writer = Writer(model, wording, check, shortlist)
+        self._writer = Writer(model, wording, check)
         self._scorer = Scorer(model, wording, check)
         self._looker = Looker(config, model, wording, check)
 
@@ -270,7 +251,7 @@ class TorchEngine:
     @property
     def workers(self) -> int:
         """A core for each batch, where torch computes; other engines divide a batch among theirs."""
-        return torch.get_num_threads() if self.name.startswith("torch") else 1
+        return torch.get_num_threads() if self.name == "torch" else 1
 
     @property
     def budget(self) -> int | None:
@@ -290,19 +271,11 @@ class TorchEngine:
         ]
         if options.unknown and not self._wording.one_text:
             found.append("replace_unknown: words are taken from one text, and this model reads no such; leave it out")
-        return [*found, *self.shortlist_problems()] if options.shortlist else found
-
-    def shortlist_problems(self) -> list[str]:
-        """Why it cannot compute the tokens of a shortlist alone."""
-        if self._looker.copies_words:
-            return ["shortlist: this model copies, and words of the source may be on no list; leave it out"]
-        if self._writer.shortlist is not None and self.name == "torch int8":
-            return ["shortlist: the last layer has 8 bits and cannot be cut; leave out int8 or shortlist"]
-        if self._writer.shortlist is not None:
-            return []
-        if self.name not in ("torch", "torch int8"):
-            return [f"shortlist: an export to {self.name} has none; leave it out, or use the run it was made from"]
-        return ["shortlist: the model has none; `antiphon shortlist RUN` learns one from its training pairs"]
+        if options.shortlist:
+            found.append(
+                "shortlist: only an export to CTranslate2 uses one; leave it out, or export the run to ctranslate2"
+            )
+        return found
 
     def write(
         self, batch: list[Question], prefixes: list[list[int]], options: SearchOptions, numbers: list[tuple[int, ...]]

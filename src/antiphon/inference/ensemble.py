@@ -79,9 +79,6 @@ class EnsembleEngine(TorchEngine):
     def looks(self) -> bool:
         return any(member.looks for member in self.members)
 
-    def shortlist_problems(self) -> list[str]:
-        return ["shortlist: an ensemble has none; leave it out"]
-
     def weights(self, sources: list[Read], targets: list[list[int]]) -> list[np.ndarray | None]:
         """The mean over the members that look at the source."""
         found = [member.weights(sources, targets) for member in self.members]

@@ -39,7 +39,7 @@ class Generator:
         self.engine: Engine = (
             loaded.engine
             if isinstance(loaded, ForeignModel)
-            else TorchEngine(self.config, loaded.model, self.wording, check, loaded.shortlist)
+            else TorchEngine(self.config, loaded.model, self.wording, check)
         )
         self.joint: JointNgrams | None = loaded.joint
         self.limits = Limits.of(self.config, self.wording.room)
@@ -197,7 +197,7 @@ class Generator:
             return []
         if self.config.data.text is None:
             return ["joint: only for a source that is one text; leave it out"]
-        then = "" if self.engine.name.startswith("torch") else ", then export the run again"
+        then = "" if self.engine.name == "torch" else ", then export the run again"
         return [f"joint: there are no joint n-grams; `antiphon joint RUN` counts them in its training pairs{then}"]
 
     def _prefixes(self, prefix: str | list[str], count: int) -> list[list[int]]:
