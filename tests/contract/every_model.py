@@ -26,7 +26,7 @@ from antiphon.models.model import SequenceModel
 from antiphon.search.beam import ShrinkingRoom, beam_search
 from antiphon.search.hypothesis import Ask
 from antiphon.sequence import Sequence, State
-from antiphon.training.step import teach
+from antiphon.training.step import training_step
 
 
 def test_in_use(model: SequenceModel, config: ModelConfig) -> None:
@@ -48,7 +48,7 @@ def test_in_training(config: ModelConfig) -> None:
     """The loss reaches every weight, and all that was learnt can be saved and loaded."""
     taught = tiny_model(config).train()
     torch.manual_seed(1)  # hard attention draws
-    teach(taught, tiny_batch(), TrainingConfig()).loss.backward()
+    training_step(taught, tiny_batch(), TrainingConfig()).loss.backward()
     has_gradients_everywhere(taught, config)
     is_the_same_saved_and_loaded(taught, config)
 

@@ -50,14 +50,14 @@ def noise(train: Train) -> None:
 def shares(train: Train, **training: Any) -> list[float]:  # noqa: ANN401
     """The share of own words of every update."""
     seen: list[float] = []
-    good = loop.sampling_share
+    good = loop.sampling_probability
 
     def noted(*arguments: Any, **named: Any) -> float:  # noqa: ANN401
         seen.append(good(*arguments, **named))
         return seen[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop, "sampling_share", noted)
+        patch.setattr(loop, "sampling_probability", noted)
         train(max_updates=4, **training)
     return seen
 

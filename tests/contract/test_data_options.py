@@ -31,7 +31,7 @@ from antiphon.model_folder import LoadedModel, save_model
 from antiphon.models.build import build_model
 from antiphon.ngrams.train_joint import align, count_ngrams
 from antiphon.sequence import Sequence
-from antiphon.training.step import batches_of
+from antiphon.training.step import build_batches
 
 Prepare = Callable[..., Prepared]
 ONE_ROW = TrainingConfig(batch_tokens=1)
@@ -145,7 +145,7 @@ def window(read: Prepare) -> None:
     model = {"kind": "language-model"}
     for length, expected in ((None, [2, 4, 7]), (5, [5, 5, 3])):
         config = Config.model_validate({"data": {**text, "window": length}, "model": model})
-        batches = batches_of(config.model_copy(update={"training": ONE_ROW}), read(**text, window=length))
+        batches = build_batches(config.model_copy(update={"training": ONE_ROW}), read(**text, window=length))
         rows = [batches.collate(rows, 0).outputs for rows in batches.plan(0)]
         assert sorted(int(row.lengths.sum()) for row in rows) == sorted(expected)
 

@@ -16,7 +16,7 @@ from antiphon.data.batches import PairBatches
 from antiphon.data.prepare import prepare
 from antiphon.data.tokenizers import EOS, UNK
 from antiphon.model_folder import load_model
-from antiphon.training.step import batches_of
+from antiphon.training.step import build_batches
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 ENCODER, DECODER = BASE["model"]["encoder"], BASE["model"]["decoder"]
@@ -156,7 +156,7 @@ def rows(tmp_path: Path) -> Rows:
     def shown(**noise: Any) -> list[tuple[list[int], list[int]]]:  # noqa: ANN401
         config = tiny_config(path, training={"noise": noise})
         prepared = prepare(config.data, lambda _: None)
-        batches = batches_of(config, prepared)
+        batches = build_batches(config, prepared)
         assert isinstance(batches, PairBatches)
         found = []
         for numbers in batches.plan(0):

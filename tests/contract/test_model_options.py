@@ -40,7 +40,7 @@ from antiphon.models.build import build_model
 from antiphon.models.layers.blocks import AddAndNorm
 from antiphon.models.model import SequenceModel
 from antiphon.models.multihead import MultiHeadAttention
-from antiphon.training.step import teach
+from antiphon.training.step import training_step
 
 ONLY_CHOICE = object()  # a word with one meaning so far; a second one needs an effect
 IN_RUNS = object()  # of training; test_learning_options.py looks at whole runs
@@ -103,7 +103,7 @@ def learnt(config: ModelConfig) -> Tensor:
     model = made(config).train()
     torch.manual_seed(1)
     logits = model(source_batch(ROWS), INPUTS).logits.detach()
-    losses = [teach(model, tiny_batch(), TrainingConfig()).loss.total.detach() for _ in range(2)]
+    losses = [training_step(model, tiny_batch(), TrainingConfig()).loss.total.detach() for _ in range(2)]
     return torch.cat([logits.flatten(), torch.stack(losses)])
 
 

@@ -16,7 +16,7 @@ from antiphon.data.batches import Batch
 from antiphon.data.tokenizers import EOS
 from antiphon.models.model import SequenceModel
 from antiphon.sequence import Sequence, Several
-from antiphon.training.step import teach
+from antiphon.training.step import training_step
 
 
 @pytest.fixture(params=CASES.values(), ids=list(CASES))
@@ -86,7 +86,7 @@ def test_gradients_reach_every_weight_and_all_is_saved(case: Case) -> None:
     outputs = INPUTS.roll(-1, dims=1)
     outputs[:, -1] = EOS
     given = Batch(batch(case.rows()), INPUTS, Sequence(outputs, torch.ones_like(outputs, dtype=torch.bool)))
-    teach(model, given, TrainingConfig()).loss.backward()
+    training_step(model, given, TrainingConfig()).loss.backward()
     weights = [(name, one.grad) for name, one in model.named_parameters() if not name.endswith("W_K.bias")]
     assert [name for name, slope in weights if slope is None or float(slope.abs().max()) < 1e-12] == []
     content = save({name: tensor.clone() for name, tensor in model.state_dict().items()})

@@ -22,8 +22,7 @@ from antiphon.errors import DivergedError
 from antiphon.evaluation import intervals as bootstrap
 from antiphon.inference.generator import Generator
 from antiphon.models.build import build_model
-from antiphon.training import evaluator
-from antiphon.training import step as teaching
+from antiphon.training import evaluator, step
 from antiphon.training.step import Loss
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
@@ -261,7 +260,7 @@ def average(train: Train) -> None:
 
 
 def bad_updates(train: Train) -> None:
-    good, looks = teaching.cross_entropy, []
+    good, looks = step.cross_entropy, []
 
     def broken(*arguments: Any) -> Loss:  # noqa: ANN401
         looks.append(1)
@@ -269,7 +268,7 @@ def bad_updates(train: Train) -> None:
         return loss if len(looks) < 3 else replace(loss, total=loss.total * math.nan, plain=loss.plain * math.nan)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(teaching, "cross_entropy", broken)
+        patch.setattr(step, "cross_entropy", broken)
         with pytest.raises(DivergedError, match="not a number 2 updates in a row, up to update 4"):
             train(bad_updates=2, epochs=9)
     assert len(looks) == 4

@@ -88,11 +88,11 @@ def before(module: Any, name: str, fault: Fault) -> None:  # noqa: ANN401 - modu
 
 def spoil_losses(first: int, last: int) -> None:
     """The losses of these batches are not a number."""
-    from antiphon.training import step as teaching
+    from antiphon.training import step
     from antiphon.training.step import Loss
 
     count = 0
-    really = teaching.cross_entropy
+    really = step.cross_entropy
 
     def spoilt(*arguments: Any) -> Loss:  # noqa: ANN401 - passes on what it gets
         nonlocal count
@@ -101,17 +101,16 @@ def spoil_losses(first: int, last: int) -> None:
         factor = math.nan if first <= count <= last else 1.0
         return Loss(total=loss.total * factor, plain=loss.plain * factor, count=loss.count)
 
-    teaching.cross_entropy = spoilt
+    step.cross_entropy = spoilt
 
 
 def install(order: dict[str, Any]) -> Callable[[], None]:
     """Puts the fault of an order in place; returns what to do at the end."""
-    from antiphon.training import checkpoints, evaluator, finish, run_folder
+    from antiphon.training import checkpoints, evaluator, finish, run_folder, step
     from antiphon.training import run as train
-    from antiphon.training import step as teaching
 
     if not order["pictures"]:
-        train.draw_pictures = finish.draw_pictures = lambda *_: None  # type: ignore[attr-defined]
+        train.draw_plots = finish.draw_plots = lambda *_: None  # type: ignore[attr-defined]
     if order["spoilt"]:
         spoil_losses(*order["spoilt"])
     wanted = order["fault"] or {"where": "disk", "number": 0, "action": "kill"}
@@ -123,7 +122,7 @@ def install(order: dict[str, Any]) -> Callable[[], None]:
     else:
         places = {
             "evaluation": (evaluator, "evaluate_examples"),
-            "batch": (teaching, "cross_entropy"),
+            "batch": (step, "cross_entropy"),
             "preparation": (train, "prepare"),
             "metrics": (run_folder.RunFolder, "write_metrics"),
             "report": (finish, "write_report"),

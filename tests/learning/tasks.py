@@ -25,8 +25,8 @@ from antiphon.models.model import SequenceModel
 from antiphon.search.greedy import greedy_search
 from antiphon.search.hypothesis import Ask
 from antiphon.sequence import Sequence, State
-from antiphon.training.optimizers import build_optimiser
-from antiphon.training.step import teach
+from antiphon.training.optimizers import build_optimizer
+from antiphon.training.step import training_step
 
 Word = tuple[int, ...]
 Question = tuple[str, Word]
@@ -84,7 +84,7 @@ class Pupil:
         self.draw, self.tasks, self.rate = random.Random(seed), tasks, rate
         self.model = build_model(config, source_tokens=LETTERS.stop, target_tokens=LETTERS.stop).train()
         self.training = TrainingConfig(optimizer="adamw", learning_rate=rate)
-        self.optimiser = build_optimiser(self.training, self.model)
+        self.optimizer = build_optimizer(self.training, self.model)
         self.words = [list(product(LETTERS, repeat=length)) for length in range(1, longest + 1)]
         asked = [word for words in self.words for word in self.draw.sample(words, min(len(words), ASKED))]
         self.asked = [(task, word) for task in tasks for word in asked]
@@ -98,11 +98,11 @@ class Pupil:
 
     def update(self, share: float) -> None:
         """One batch, at this share of the rate."""
-        loss = teach(self.model, batch_of(self.questions()), self.training).loss
+        loss = training_step(self.model, batch_of(self.questions()), self.training).loss
         self.model.zero_grad()
         loss.backward(scale=1.0 / loss.count)
         clip_grad_norm_(self.model.parameters(), 1.0)
-        self.optimiser.step(share * self.rate)
+        self.optimizer.step(share * self.rate)
 
     def learn(self) -> float:
         """What it gets right of what it is asked: as soon as that is enough, at the latest after `PATIENCE` updates.

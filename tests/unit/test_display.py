@@ -7,7 +7,7 @@ import re
 
 from rich.console import Console
 
-from antiphon.training.display import LiveDisplay, PlainDisplay, Sample
+from antiphon.training.display import DevSample, LiveDisplay, PlainDisplay
 
 ROW = {
     "update": 120,
@@ -27,7 +27,7 @@ UPDATE = {
     "remaining": 61.0,
 }
 METRICS = ["exact_match", "token_accuracy"]
-SAMPLES = [Sample("a b", "b a", ("b a", "c")), Sample("[red]x\x1b[2J", "y", ("z",)), Sample("The ", "The end")]
+SAMPLES = [DevSample("a b", "b a", ("b a", "c")), DevSample("[red]x\x1b[2J", "y", ("z",)), DevSample("The ", "The end")]
 
 
 def console(terminal: bool) -> Console:

@@ -23,9 +23,9 @@ from antiphon.training.checkpoints import Checkpoints
 from antiphon.training.display import SilentDisplay
 from antiphon.training.loop import Loop
 from antiphon.training.optimizers import SGD
-from antiphon.training.progress import Moment, Progress
+from antiphon.training.progress import LoopStatus, Progress
 from antiphon.training.run_folder import RunFolder
-from antiphon.training.step import Taught, teach
+from antiphon.training.step import StepResult, training_step
 
 START = 4
 
@@ -87,7 +87,7 @@ def test_windows_with_a_carried_state_are_one_long_forward(cell: str) -> None:
     state, losses, whole = None, [], []
     for rows in batches.plan(0):
         batch = batches.collate(rows, 0)
-        taught = teach(model, batch, TrainingConfig(), state=state)
+        taught = training_step(model, batch, TrainingConfig(), state=state)
         losses.append(taught.loss.plain)
         whole.append(batch)
         state = taught.state.detach()
@@ -107,19 +107,19 @@ def test_no_gradient_flows_over_a_seam(monkeypatch: pytest.MonkeyPatch, tmp_path
     handed: list[object] = []
     reached: list[object] = []
 
-    def watched(*arguments: Any, **options: Any) -> Taught:  # noqa: ANN401 (whatever `teach` takes)
+    def watched(*arguments: Any, **options: Any) -> StepResult:  # noqa: ANN401 (whatever `training_step` takes)
         handed.append(options["state"])
-        taught = teach(*arguments, **options)
+        taught = training_step(*arguments, **options)
         reached.append(taught.state)
         return taught
 
-    def evaluate(progress: Progress, _: Moment) -> None:
+    def evaluate(progress: Progress, _: LoopStatus) -> None:
         progress.history.append({"update": progress.update, "dev_loss": 1.0})
 
-    monkeypatch.setattr("antiphon.training.loop.teach", watched)
+    monkeypatch.setattr("antiphon.training.loop.training_step", watched)
     Loop(
         config=TrainingConfig(epochs=1, warmup=0), model=model, frozen=[], batches=batches, progress=Progress(),
-        optimiser=SGD(model), checkpoints=Checkpoints(tmp_path), folder=RunFolder(tmp_path),
+        optimizer=SGD(model), checkpoints=Checkpoints(tmp_path), folder=RunFolder(tmp_path),
         display=SilentDisplay(), evaluate=evaluate, check=lambda: None,
     ).run()  # fmt: skip
     assert len(handed) == len(batches.plan(0)) == 2

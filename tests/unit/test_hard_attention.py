@@ -27,9 +27,9 @@ from antiphon.models.build import build_model
 from antiphon.models.model import EncoderDecoder
 from antiphon.sequence import Sequence
 from antiphon.training.checkpoints import Checkpoints
-from antiphon.training.optimizers import build_optimiser
+from antiphon.training.optimizers import build_optimizer
 from antiphon.training.progress import Progress
-from antiphon.training.step import Loss, alignment_of, cross_entropy, teach
+from antiphon.training.step import Loss, cross_entropy, hard_alignment, training_step
 
 # ---------------------------------------------------------------- what is drawn
 
@@ -179,7 +179,7 @@ class Tiny:
     def loss(self, positions: Tensor, config: TrainingConfig = PLAIN) -> Loss:
         """What training would minimise, had it drawn these."""
         self.look(positions)
-        return teach(self.model, BATCH, config).loss
+        return training_step(self.model, BATCH, config).loss
 
     def gradient(self, value: Tensor) -> dict[str, Tensor]:
         names, parameters = zip(*self.model.named_parameters(), strict=True)
@@ -353,25 +353,25 @@ def test_training_goes_on_exactly_from_a_checkpoint(kind: str, tmp_path: Path) -
     """The same draws, the same baseline and so the same weights, to the last bit."""
     torch.manual_seed(1)
     model = real(kind)
-    optimiser = build_optimiser(PLAIN, model)
+    optimizer = build_optimizer(PLAIN, model)
 
     def updates(count: int) -> dict[str, Tensor]:
         for _ in range(count):
             model.zero_grad()
-            teach(model, BATCH, PLAIN).loss.backward()
-            optimiser.step(PLAIN.learning_rate)
+            training_step(model, BATCH, PLAIN).loss.backward()
+            optimizer.step(PLAIN.learning_rate)
         return {name: tensor.clone() for name, tensor in model.state_dict().items()}
 
     before = updates(3)
-    checkpoint = Checkpoints(tmp_path).save(model, optimiser, Progress(update=3))
+    checkpoint = Checkpoints(tmp_path).save(model, optimizer, Progress(update=3))
     after = updates(3)
-    checkpoint.restore(model, optimiser)
+    checkpoint.restore(model, optimizer)
     again = updates(3)
     assert "decoder.context.alignment.baseline" in after
     for name, tensor in after.items():
         assert torch.equal(tensor, again[name]), name
         assert not torch.equal(tensor, before[name]), name
-    checkpoint.restore(model, optimiser)
+    checkpoint.restore(model, optimizer)
     torch.manual_seed(99)
     assert any(not torch.equal(tensor, after[name]) for name, tensor in updates(3).items())  # draws matter
 
@@ -379,7 +379,7 @@ def test_training_goes_on_exactly_from_a_checkpoint(kind: str, tmp_path: Path) -
 def test_the_configuration_sets_decay_and_entropy() -> None:
     context = {"kind": "attention", "alignment": "hard", "baseline": 0.5, "entropy": 0.25}
     model = build_model(EncoderDecoderConfig.model_validate({"context": context}), source_tokens=7, target_tokens=5)
-    alignment = alignment_of(model)
+    alignment = hard_alignment(model)
     assert (alignment.decay, alignment.entropy_weight, float(alignment.baseline)) == (0.5, 0.25, 0.0)
 
 

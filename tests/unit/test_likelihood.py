@@ -19,7 +19,7 @@ from antiphon.data.tokenizers import Tokenizer, WordTokenizer
 from antiphon.errors import UserError
 from antiphon.evaluation.evaluate import evaluate_examples
 from antiphon.evaluation.likelihood import (
-    OF_LOSS,
+    LIKELIHOOD_METRICS,
     Parts,
     likelihood,
     likelihood_estimate,
@@ -156,7 +156,7 @@ def test_parts_of_a_long_text_begin_with_the_window_before() -> None:
 
 
 def test_an_evaluation_of_lines_and_of_a_stream() -> None:
-    metrics = list(OF_LOSS)
+    metrics = list(LIKELIHOOD_METRICS)
     lines = evaluate_examples(make(), examples([*TEXTS, "xa"]), metrics=metrics)
     assert (lines.examples, lines.unit, lines.flagged, lines.outputs) == (5, "texts", 3, []), "spaces and x are unknown"
     stream = evaluate_examples(make(window=4), examples(TEXTS * 9), metrics=metrics)

@@ -15,7 +15,7 @@ from sacrebleu.metrics.ter import TER
 
 from antiphon.config import checks as text_config
 from antiphon.config.schema import EvaluationConfig, TrainingConfig
-from antiphon.evaluation.likelihood import OF_LOSS
+from antiphon.evaluation.likelihood import LIKELIHOOD_METRICS
 from antiphon.evaluation.metrics import (
     HIGHER_IS_BETTER,
     METRICS,
@@ -292,12 +292,12 @@ def test_unequal_numbers_of_outputs_and_references_are_refused() -> None:
 
 def test_every_name_of_the_config_is_here() -> None:
     names = set(TrainingConfig.model_json_schema()["properties"]["metric"]["enum"])
-    assert names == set(HIGHER_IS_BETTER) == set(METRICS) | set(OF_LOSS)
-    assert list(text_config.OF_LOSS) == list(OF_LOSS)
+    assert names == set(HIGHER_IS_BETTER) == set(METRICS) | set(LIKELIHOOD_METRICS)
+    assert list(text_config.OF_LOSS) == list(LIKELIHOOD_METRICS)
     assert set(EvaluationConfig().metrics) <= names
     assert all(name == metric.name for name, metric in METRICS.items())
 
 
 def test_which_way_is_better() -> None:
     lower = {name for name, higher in HIGHER_IS_BETTER.items() if not higher}
-    assert lower == {*OF_LOSS, "cer", "wer", "per", "ter"}
+    assert lower == {*LIKELIHOOD_METRICS, "cer", "wer", "per", "ter"}

@@ -9,7 +9,13 @@ import pytest
 
 from antiphon.config.schema import Metric
 from antiphon.evaluation.metrics import HIGHER_IS_BETTER
-from antiphon.training.progress import Progress, best_row, evaluations_since_better, is_better, value_of
+from antiphon.training.progress import (
+    Progress,
+    best_evaluation,
+    evaluations_without_improvement,
+    is_better,
+    metric_value,
+)
 
 
 def rows(*values: float, metric: str = "dev_loss") -> list[dict[str, float]]:
@@ -37,38 +43,38 @@ def test_evaluated_means_these_weights() -> None:
 
 def test_loss_is_the_dev_loss() -> None:
     row = {"dev_loss": 1.0, "train_loss": 9.0, "perplexity": 2.7, "bleu": 30.0}
-    assert value_of(row, "loss") == 1.0
-    assert value_of(row, "perplexity") == 2.7
-    assert value_of(row, "bleu") == 30.0
+    assert metric_value(row, "loss") == 1.0
+    assert metric_value(row, "perplexity") == 2.7
+    assert metric_value(row, "bleu") == 30.0
 
 
 @pytest.mark.parametrize(("values", "best"), [([3, 2, 1], 30), ([3, 1, 2], 20), ([1, 1, 1], 10), ([2, math.nan], 10)])
 def test_best_is_the_first_that_no_other_beats(values: list[float], best: int) -> None:
-    row = best_row(rows(*values), "loss")
+    row = best_evaluation(rows(*values), "loss")
     assert row is not None
     assert row["update"] == best
 
 
 def test_best_of_rising_metrics_and_of_nothing() -> None:
-    row = best_row(rows(10, 30, 30, 20, metric="exact_match"), "exact_match")
+    row = best_evaluation(rows(10, 30, 30, 20, metric="exact_match"), "exact_match")
     assert row is not None
     assert row["update"] == 20
-    assert best_row([], "loss") is None
-    assert evaluations_since_better([], "loss") == []
+    assert best_evaluation([], "loss") is None
+    assert evaluations_without_improvement([], "loss") == []
 
 
 def test_a_number_beats_no_number() -> None:
-    row = best_row(rows(math.nan, 5, math.nan), "loss")
+    row = best_evaluation(rows(math.nan, 5, math.nan), "loss")
     assert row is not None
     assert row["update"] == 20
-    assert best_row(rows(math.nan, math.inf), "loss") is None
+    assert best_evaluation(rows(math.nan, math.inf), "loss") is None
     assert not is_better("loss", math.nan, math.nan)
     assert is_better("loss", 5.0, math.nan)
 
 
 @pytest.mark.parametrize(("values", "since"), [([3, 2, 1], 0), ([1, 2, 3], 2), ([2, 1, 1, 1], 2), ([3, 1, 2], 1)])
 def test_evaluations_since_the_best(values: list[float], since: int) -> None:
-    assert evaluations_since_better(rows(*values), "loss")[-1] == since
+    assert evaluations_without_improvement(rows(*values), "loss")[-1] == since
 
 
 def test_of_equals_the_lower_loss_is_best_but_not_better() -> None:
@@ -78,8 +84,8 @@ def test_of_equals_the_lower_loss_is_best_but_not_better() -> None:
         {"update": 2.0, "dev_loss": 2.0, "exact_match": 0.0},
         {"update": 3.0, "dev_loss": 2.5, "exact_match": 0.0},
     ]
-    assert best_row(history, "exact_match") is history[1]
-    assert evaluations_since_better(history, "exact_match") == [0, 1, 2]
+    assert best_evaluation(history, "exact_match") is history[1]
+    assert evaluations_without_improvement(history, "exact_match") == [0, 1, 2]
 
 
 def test_every_metric_of_the_config_has_a_direction() -> None:

@@ -16,7 +16,7 @@ from antiphon.data.tokenizers import EOS, PAD
 from antiphon.errors import ConfigError
 from antiphon.models.encoders.ctc import Spelling
 from antiphon.sequence import Memory, Sequence
-from antiphon.training.step import spelling_warnings, teach
+from antiphon.training.step import ctc_length_warnings, training_step
 
 TOKENS, SIZE = 6, 3
 SMALL = {
@@ -79,7 +79,7 @@ def test_the_loss_that_is_shown_is_without_it() -> None:
     """The encoder gets gradients of both losses; the decoder those of its own."""
     plain, spelt = (tiny_model(EncoderDecoderConfig.model_validate({**SMALL, "ctc": ctc})) for ctc in (0.0, 0.5))
     spelt.load_state_dict({**spelt.state_dict(), **plain.state_dict()})
-    losses = [teach(model, tiny_batch(), TrainingConfig()).loss for model in (plain, spelt)]
+    losses = [training_step(model, tiny_batch(), TrainingConfig()).loss for model in (plain, spelt)]
     assert losses[0].plain.item() == losses[1].plain.item()
     assert losses[1].total.item() > losses[0].total.item() + 0.1
     for loss in losses:
@@ -93,7 +93,7 @@ def test_the_loss_that_is_shown_is_without_it() -> None:
 def spelt(pairs: list[tuple[int, list[int]]]) -> list[str]:
     """What is warned of: sources of so many tokens (</s> is one more), and their targets."""
     model = tiny_model(EncoderDecoderConfig.model_validate({**SMALL, "ctc": 0.5}))
-    return spelling_warnings(
+    return ctc_length_warnings(
         model, Corpus(Ragged.of([[5] * length for length, _ in pairs]), Ragged.of([target for _, target in pairs]))
     )
 

@@ -103,7 +103,7 @@ def evaluate(
         joint=joint,
         batch_size=batch_size,
         shortlist=shortlist,
-        groups=group_names(generator, examples, files, by, by_lines),
+        group_names=group_names(generator, examples, files, by, by_lines),
         dropped=dropped.facts(),
     )
     say_dropped(result.dropped)
@@ -133,13 +133,15 @@ def refuse_other_targets(generator: Generator, examples: list[Example], metrics:
     """--confusion where there can be none, before anything is decoded."""
     from antiphon.errors import UserError
     from antiphon.evaluation.classes import class_names, not_classes
-    from antiphon.evaluation.evaluate import tidy_references
-    from antiphon.evaluation.likelihood import OF_LOSS
+    from antiphon.evaluation.evaluate import normalized_references
+    from antiphon.evaluation.likelihood import LIKELIHOOD_METRICS
 
-    references = tidy_references([example.references for example in examples], generator.config.data.target.tokens)
+    references = normalized_references(
+        [example.references for example in examples], generator.config.data.target.tokens
+    )
     if class_names(references) is None:
         raise UserError(f"--confusion: {not_classes(references)}")
-    if all(name in OF_LOSS for name in metrics):
+    if all(name in LIKELIHOOD_METRICS for name in metrics):
         raise UserError(f"--confusion: nothing is decoded for {', '.join(metrics)}; add --metric exact_match")
 
 

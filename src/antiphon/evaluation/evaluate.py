@@ -1,11 +1,11 @@
-"""From examples to figures: decode, compare, say how sure."""
+"""Evaluate a model on examples: decode, compare with the references, estimate intervals."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Unpack
 
 from antiphon.config.checks import needs_answers
 from antiphon.data.pairs import Example
@@ -13,29 +13,30 @@ from antiphon.errors import UserError
 from antiphon.evaluation.classes import Classes, class_names, compare_classes
 from antiphon.evaluation.edit import References, words
 from antiphon.evaluation.intervals import Estimate, Group, estimate, estimate_groups
-from antiphon.evaluation.likelihood import OF_LOSS, SIGNATURES, likelihood, likelihood_estimate
+from antiphon.evaluation.likelihood import LIKELIHOOD_METRICS, SIGNATURES, likelihood, likelihood_estimate
 from antiphon.evaluation.metrics import metric_for
 from antiphon.inference.generator import Generator
+from antiphon.inference.wishes import Wishes
 
-__all__ = ["Evaluation", "evaluate_examples", "tidy_references"]
+__all__ = ["Evaluation", "evaluate_examples", "normalized_references"]
 
 SAMPLES = 1000  # of the bootstrap
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Figures with their 95 % intervals, and what they were computed from."""
+    """Metrics with their 95 % intervals, and the outputs they were computed from."""
 
     values: dict[str, Estimate]
     signatures: dict[str, str]
     examples: int
-    outputs: list[str]  # none if no metric asked for them
-    flagged: int  # answers with a flag; of a language model, texts with symbols it does not know
+    outputs: list[str]  # empty if no metric compares outputs
+    flagged: int  # answers with a flag; of a language model, texts with unknown symbols
     seconds: float
     dropped: dict[str, Any]
-    unit: str = "examples"  # what `examples` counts, and what is drawn for the intervals
-    classes: Classes | None = None  # if the targets are classes and something was decoded
-    groups: list[Group] = field(default_factory=list)  # the first metric that compares, if groups were asked for
+    unit: str = "examples"  # the unit of `examples`, which the bootstrap draws
+    classes: Classes | None = None  # if the targets are classes and the sources were decoded
+    groups: list[Group] = field(default_factory=list)  # the first comparing metric of each group
 
 
 def evaluate_examples(
@@ -43,42 +44,30 @@ def evaluate_examples(
     examples: list[Example],
     *,
     metrics: list[str],
-    beam: int | None = None,
-    length_penalty: float | None = None,
-    no_repeat: int | None = None,
-    joint: float | None = None,
-    batch_size: int | None = None,
-    shortlist: bool = False,
-    groups: Sequence[str] | None = None,
+    group_names: Sequence[str] | None = None,
     dropped: dict[str, Any] | None = None,
     samples: int = SAMPLES,
+    **search: Unpack[Wishes],
 ) -> Evaluation:
-    """Decodes every source once, if a metric needs it, and compares with the best reference; 0 samples: no interval.
+    """Compute metrics over the examples; an output is compared with its best reference.
 
-    `groups` names the group of each example.
+    Sources are decoded once, and only if a metric compares outputs. `group_names` holds the group of each example.
+    Without bootstrap `samples` there are no intervals.
     """
-    compared = [name for name in metrics if name not in OF_LOSS]
-    searched = {"beam": beam, "length_penalty": length_penalty, "no_repeat": no_repeat, "joint": joint}
-    _refuse_idle_options(metrics, searched, shortlist=shortlist, groups=groups is not None)
+    compared = [name for name in metrics if name not in LIKELIHOOD_METRICS]
+    if not compared:
+        _refuse_search_options(metrics, search, groups=group_names is not None)
     if generator.config.data.source is None:
-        return _evaluate_texts(generator, examples, metrics, batch_size, dropped or {}, samples)
+        return _evaluate_language_model(generator, examples, metrics, search.get("batch_size"), dropped or {}, samples)
     began = time.perf_counter()
-    sources = [example.source for example in examples] if compared else []
-    answers = generator.generate(
-        sources, beam=beam, length_penalty=length_penalty, no_repeat=no_repeat, joint=joint,
-        batch_size=batch_size, shortlist=shortlist, log_probs=False, weights=False,
-    )  # fmt: skip
-    outputs = [answer.text for answer in answers]
+    search["log_probs"] = False
+    answers = generator.generate([one.source for one in examples] if compared else [], weights=False, **search)
+    outputs, references = [answer.text for answer in answers], _references(generator, examples)
     tokens = generator.config.data.target.tokens
-    spoken = generator.target_tokenizer.joined  # letters come back composed, however a reference has them stored
-    references = [tuple(spoken([text]) for text in example.references) for example in examples]
     chosen = {name: metric_for(name, tokens) for name in compared}
     values = {name: estimate(metric, outputs, references, samples=samples) for name, metric in chosen.items()}
-    signatures = {name: metric.signature(references) for name, metric in chosen.items()}
-    if len(compared) < len(metrics):
-        found = likelihood(generator, examples, batch_size)
-        values |= {name: likelihood_estimate(found, name, samples) for name in metrics if name in OF_LOSS}
-        signatures |= {name: SIGNATURES[name] for name in metrics if name in SIGNATURES}
+    values |= _likelihood_values(generator, examples, metrics, search.get("batch_size"), samples)
+    signatures = SIGNATURES | {name: metric.signature(references) for name, metric in chosen.items()}
     return Evaluation(
         values={name: values[name] for name in metrics},
         signatures={name: signatures[name] for name in metrics if name in signatures},
@@ -88,40 +77,55 @@ def evaluate_examples(
         seconds=time.perf_counter() - began,
         dropped=dropped or {},
         classes=_classes(outputs, references, tokens) if compared else None,
-        groups=estimate_groups(chosen[compared[0]], outputs, references, groups, samples) if groups else [],
+        groups=estimate_groups(chosen[compared[0]], outputs, references, group_names, samples) if group_names else [],
     )
 
 
-def _refuse_idle_options(
-    metrics: list[str], searched: dict[str, float | None], *, shortlist: bool, groups: bool
-) -> None:
-    """Where nothing is decoded, what belongs to decoding has no effect."""
-    if any(name not in OF_LOSS for name in metrics):
-        return
-    options = {f"{name}: {value}": value is not None for name, value in searched.items()}
-    options |= {"shortlist: given": shortlist, "groups: given": groups}
+def _refuse_search_options(metrics: list[str], search: Wishes, *, groups: bool) -> None:
+    """Raise UserError for options of the search if nothing is decoded."""
+    given: dict[str, Any] = {**search, "groups": groups, "batch_size": None, "log_probs": None}
+    given = {name: value for name, value in given.items() if value is not None and value is not False}
+    options = [f"{name}: {'given' if value is True else value}" for name, value in given.items()]
     why = f"but nothing is decoded for {', '.join(metrics) or 'no metric'}; leave it out"
-    if problems := [f"{option}, {why}" for option, given in options.items() if given]:
-        raise UserError(problems)
+    if options:
+        raise UserError([f"{option}, {why}" for option in options])
+
+
+def _references(generator: Generator, examples: list[Example]) -> References:
+    """The references in the Unicode form of outputs: letters come back composed, however a file stores them."""
+    joined = generator.target_tokenizer.joined
+    return [tuple(joined([text]) for text in example.references) for example in examples]
+
+
+def _likelihood_values(
+    generator: Generator, examples: list[Example], metrics: list[str], batch_size: int | None, samples: int
+) -> dict[str, Estimate]:
+    chosen = [name for name in metrics if name in LIKELIHOOD_METRICS]
+    if not chosen:
+        return {}
+    statistics = likelihood(generator, examples, batch_size)
+    return {name: likelihood_estimate(statistics, name, samples) for name in chosen}
 
 
 def _classes(outputs: list[str], references: References, tokens: str) -> Classes | None:
-    """As exact_match compares them."""
-    tidy = tidy_references(references, tokens)
-    names = class_names(tidy)
-    return None if names is None else compare_classes([_tidy(output, tokens) for output in outputs], tidy, names)
+    """The confusion of classes, compared as exact_match compares texts; None if the targets are no classes."""
+    normalized = normalized_references(references, tokens)
+    names = class_names(normalized)
+    if names is None:
+        return None
+    return compare_classes([_normalized(output, tokens) for output in outputs], normalized, names)
 
 
-def tidy_references(references: References, tokens: str) -> References:
-    """A model of words has no say in the width of the white space between them."""
-    return [tuple(_tidy(text, tokens) for text in texts) for texts in references]
+def normalized_references(references: References, tokens: str) -> References:
+    """The references with single spaces if tokens are words: such a model cannot say how wide a space is."""
+    return [tuple(_normalized(text, tokens) for text in texts) for texts in references]
 
 
-def _tidy(text: str, tokens: str) -> str:
+def _normalized(text: str, tokens: str) -> str:
     return " ".join(words(text)) if tokens == "words" else text
 
 
-def _evaluate_texts(
+def _evaluate_language_model(
     generator: Generator,
     examples: list[Example],
     metrics: list[str],
@@ -129,16 +133,16 @@ def _evaluate_texts(
     dropped: dict[str, Any],
     samples: int,
 ) -> Evaluation:
-    """Of a language model; nothing is decoded. The texts of a stream are its lines, in order."""
-    if compared := [name for name in metrics if name not in OF_LOSS]:
+    """Evaluate the probability of texts; nothing is decoded. The texts of a stream are its lines, in order."""
+    if compared := [name for name in metrics if name not in LIKELIHOOD_METRICS]:
         raise UserError([f"metrics: {needs_answers(name)}" for name in compared])
     began, window = time.perf_counter(), generator.config.data.window
-    found = likelihood(generator, examples, batch_size)
+    statistics = likelihood(generator, examples, batch_size)
     unknown = [generator.target_tokenizer.unknown(example.references[0]) for example in examples]
     return Evaluation(
-        values={name: likelihood_estimate(found, name, samples) for name in metrics},
+        values={name: likelihood_estimate(statistics, name, samples) for name in metrics},
         signatures={name: SIGNATURES[name] for name in metrics if name in SIGNATURES},
-        examples=len(found),
+        examples=len(statistics),
         outputs=[],
         flagged=sum(map(bool, unknown)),
         seconds=time.perf_counter() - began,

@@ -20,7 +20,7 @@ from antiphon.inference.generator import Generator
 from antiphon.inference.rescoring import said
 from antiphon.sequence import State
 
-__all__ = ["OF_LOSS", "SIGNATURES", "likelihood", "likelihood_estimate", "likelihood_value", "stream_nats"]
+__all__ = ["LIKELIHOOD_METRICS", "SIGNATURES", "likelihood", "likelihood_estimate", "likelihood_value", "stream_nats"]
 
 # -log p of every token of a long text, read as training reads it: window after window.
 
@@ -138,7 +138,7 @@ def _exp(nats: Statistics) -> Statistics:
         return np.asarray(np.exp(nats))
 
 
-OF_LOSS: dict[str, Callable[[Statistics], Statistics]] = {
+LIKELIHOOD_METRICS: dict[str, Callable[[Statistics], Statistics]] = {
     "loss": _per(TOKENS, np.asarray),
     "perplexity": _per(TOKENS, _exp),
     "word_perplexity": _per(WORDS, _exp),
@@ -154,9 +154,9 @@ SIGNATURES = {
 
 def likelihood_value(statistics: Statistics, name: str) -> float:
     """One of OF_LOSS over all."""
-    return float(OF_LOSS[name](statistics.sum(axis=0)))
+    return float(LIKELIHOOD_METRICS[name](statistics.sum(axis=0)))
 
 
 def likelihood_estimate(statistics: Statistics, name: str, samples: int) -> Estimate:
     """The same with its interval: over pairs or lines, or over the windows of a stream."""
-    return estimate_value(statistics, OF_LOSS[name], samples=samples)
+    return estimate_value(statistics, LIKELIHOOD_METRICS[name], samples=samples)

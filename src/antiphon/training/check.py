@@ -19,8 +19,8 @@ from antiphon.data.tokenizers import Tokenizer
 from antiphon.errors import UserError
 from antiphon.model_folder import fresh_model
 from antiphon.text import amount
-from antiphon.training.step import batches_of, spelling_warnings, teach
-from antiphon.training.transfer import fill_parts, missing_parts
+from antiphon.training.step import build_batches, ctc_length_warnings, training_step
+from antiphon.training.transfer import missing_runs, transfer_weights
 
 __all__ = ["CheckReport", "check_run"]
 
@@ -37,7 +37,7 @@ class CheckReport:
 
 def check_run(config: Config, say: Callable[[str], None]) -> CheckReport:
     """Reads all the data, builds the model and tries one batch."""
-    missing = [*_unusable_tokenizers(config.data), *missing_parts(config.model)]
+    missing = [*_unusable_tokenizers(config.data), *missing_runs(config.model)]
     problems = list(dict.fromkeys([*check_config(config), *_unreadable(config.data), *missing]))
     if problems:
         return CheckReport(problems=problems)
@@ -119,15 +119,15 @@ def _of_sources(prepared: Prepared) -> list[str]:
 def _tried(config: Config, prepared: Prepared) -> tuple[list[str], list[str]]:
     """Facts about the data, the batches and the model, one batch of which was tried; what to warn of."""
     source, target = prepared.source, prepared.target_tokenizer
-    batches = batches_of(config, prepared)
+    batches = build_batches(config, prepared)
     planned = batches.plan(epoch=0)
     with torch.random.fork_rng(devices=[]):  # the same words each time, and nobody else's random numbers are touched
         torch.manual_seed(config.training.seed)
         model = fresh_model(config, source, target)
         parts: list[str] = []
-        fill_parts(model, config, source, target, parts.append)
+        transfer_weights(model, config, source, target, parts.append)
         batch = batches.collate(min(planned, key=len), epoch=0)
-        loss = teach(model, batch, config.training).loss
+        loss = training_step(model, batch, config.training).loss
     loss.backward()
     facts = [
         *_of_data(config.data, prepared),
@@ -135,4 +135,4 @@ def _tried(config: Config, prepared: Prepared) -> tuple[list[str], list[str]]:
         f"model: {model.parameter_count:,} parameters; one batch tried, loss {float(loss.plain) / loss.count:.2f}",
         *parts,
     ]
-    return facts, spelling_warnings(model, prepared.train)
+    return facts, ctc_length_warnings(model, prepared.train)

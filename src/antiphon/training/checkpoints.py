@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from antiphon.files import discard, publish, sha256, sweep, to_json
 from antiphon.sequence import Carried
-from antiphon.training.optimizers import Optimiser
+from antiphon.training.optimizers import Optimizer
 from antiphon.training.progress import Progress
 
 __all__ = ["Checkpoint", "Checkpoints", "average", "made_with"]
@@ -82,13 +82,13 @@ class Checkpoint:
         tensors = load_file(self.folder / OPTIMIZER)
         return {name.removeprefix(CARRIED): part.clone() for name, part in tensors.items() if name.startswith(CARRIED)}
 
-    def restore(self, model: nn.Module, optimiser: Optimiser) -> Progress:
+    def restore(self, model: nn.Module, optimizer: Optimizer) -> Progress:
         """Weights, optimiser, random numbers and position, as they were."""
         model.load_state_dict(self.weights())
         tensors = load_file(self.folder / OPTIMIZER)
         torch.set_rng_state(tensors.pop("rng").clone())
         kept = {name: tensor for name, tensor in tensors.items() if not name.startswith(CARRIED)}
-        optimiser.restore(kept)
+        optimizer.restore(kept)
         return self.progress()
 
 
@@ -104,14 +104,14 @@ class Checkpoints:
         return [Checkpoint(path) for path in sorted(self.folder.iterdir()) if path.name.isdigit()]
 
     def save(
-        self, model: nn.Module, optimiser: Optimiser, progress: Progress, carried: Carried | None = None
+        self, model: nn.Module, optimizer: Optimizer, progress: Progress, carried: Carried | None = None
     ) -> Checkpoint:
         path = self.folder / f"{progress.update:08d}"
         weights = {name: tensor.detach().clone().contiguous() for name, tensor in model.state_dict().items()}
         numbers = all(bool(torch.isfinite(tensor).all()) for tensor in weights.values())
         going_on = carried.tensors() if carried else {}
         between = {f"{CARRIED}{name}": part.clone().contiguous() for name, part in going_on.items()}
-        state = {**optimiser.tensors(), **between, "rng": torch.get_rng_state()}
+        state = {**optimizer.tensors(), **between, "rng": torch.get_rng_state()}
         with publish(path, replace=True) as folder:
             # Not safetensors' own save_file: its error for a full disk is not an OSError.
             (folder / WEIGHTS).write_bytes(save(weights))

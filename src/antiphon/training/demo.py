@@ -17,7 +17,7 @@ from antiphon.plots.attention_matrix import draw_attention
 from antiphon.plots.terminal import attention_text
 from antiphon.text import visible
 from antiphon.training.display import Display
-from antiphon.training.evaluator import spread
+from antiphon.training.evaluator import evenly_spaced
 from antiphon.training.run import train_run
 
 __all__ = ["run_demo"]
@@ -38,8 +38,8 @@ def run_demo(out: Path, display: Display, console: Console, *, program: str = "a
     train_run(read_config("demo"), out, display=display, fresh=fresh)
     generator = Generator(load_model(out))
     examples = group(read_pairs(HELD_OUT, generator.config.data, Dropped()))
-    chosen = spread(examples, MEASURED)
-    _show_answers(generator, spread(chosen, SHOWN), console)
+    chosen = evenly_spaced(examples, MEASURED)
+    _show_answers(generator, evenly_spaced(chosen, SHOWN), console)
     result = evaluate_examples(generator, chosen, metrics=["per", "exact_match"])
     per, right = result.values["per"], result.values["exact_match"]
     console.print(

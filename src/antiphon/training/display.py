@@ -15,10 +15,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from antiphon.text import visible
 
 __all__ = [
+    "DevSample",
     "Display",
     "LiveDisplay",
     "PlainDisplay",
-    "Sample",
     "SilentDisplay",
     "StopRequested",
     "StopSignals",
@@ -71,7 +71,7 @@ class StopSignals:
 Row = dict[str, float]
 
 
-class Sample(NamedTuple):
+class DevSample(NamedTuple):
     """An answer while training; where there is no reference, none is right or wrong."""
 
     source: str
@@ -95,7 +95,7 @@ class Display(Protocol):
 
     def update(self, row: Row, total: int) -> None: ...
 
-    def evaluation(self, row: Row, metrics: list[str], best: bool, samples: list[Sample]) -> None: ...
+    def evaluation(self, row: Row, metrics: list[str], best: bool, samples: list[DevSample]) -> None: ...
 
     def close(self) -> None: ...
 
@@ -109,7 +109,7 @@ class SilentDisplay:
     def update(self, row: Row, total: int) -> None:
         pass
 
-    def evaluation(self, row: Row, metrics: list[str], best: bool, samples: list[Sample]) -> None:
+    def evaluation(self, row: Row, metrics: list[str], best: bool, samples: list[DevSample]) -> None:
         pass
 
     def close(self) -> None:
@@ -134,7 +134,7 @@ class PlainDisplay:
                 f"rate {row['learning_rate']:.2e}  {_clock(row['remaining'])} left"
             )
 
-    def evaluation(self, row: Row, metrics: list[str], best: bool, samples: list[Sample]) -> None:
+    def evaluation(self, row: Row, metrics: list[str], best: bool, samples: list[DevSample]) -> None:
         self._line(evaluation_line(row, metrics, best))
         for sample in samples:
             self._line(f"    {sample.mark} {visible(sample.source, keep=' ')} → {visible(sample.output, keep=' ')}")
@@ -180,7 +180,7 @@ class LiveDisplay(PlainDisplay):
             padding=f"{row['padding']:.1%}",
         )
 
-    def evaluation(self, row: Row, metrics: list[str], best: bool, samples: list[Sample]) -> None:
+    def evaluation(self, row: Row, metrics: list[str], best: bool, samples: list[DevSample]) -> None:
         cells = {
             "update": f"{int(row['update'])}",
             "epoch": f"{row['epoch']:.1f}",

@@ -20,10 +20,10 @@ from antiphon.reports.card import write_card
 from antiphon.reports.report import write_report
 from antiphon.training.checkpoints import Checkpoint, Checkpoints, average
 from antiphon.training.evaluator import Evaluator
-from antiphon.training.progress import Progress, best_row, is_better, value_of
+from antiphon.training.progress import Progress, best_evaluation, is_better, metric_value
 from antiphon.training.run_folder import RunFolder
 
-__all__ = ["draw_pictures", "finish", "is_finished", "load_into", "write_pages"]
+__all__ = ["draw_plots", "finish", "is_finished", "load_weights_into", "write_reports"]
 
 PICTURES = 4
 WITH_HEADS = 2  # of them, those whose every head is drawn, where there are many
@@ -41,7 +41,7 @@ def is_finished(folder: RunFolder, reason: str) -> bool:
 def finish(evaluator: Evaluator, progress: Progress, checkpoints: Checkpoints, *, epochs: float, reason: str) -> None:
     """The best or the averaged weights go to the model folder, with everything that shows them."""
     training, display, folder = evaluator.config.training, evaluator.display, evaluator.folder
-    best = best_row(progress.history, training.metric)
+    best = best_evaluation(progress.history, training.metric)
     if best is None:
         raise DivergedError(
             f"{folder.path}: the loss on dev was not a number at any evaluation; "
@@ -51,18 +51,18 @@ def finish(evaluator: Evaluator, progress: Progress, checkpoints: Checkpoints, *
     whole = _whole_checkpoints(progress, checkpoints, training.average, int(best["update"]), display.say)
     kept = whole.get(int(best["update"]))
     weights = kept.weights() if kept else load_weights(folder.path)
-    kind, value = "best", value_of(best, training.metric)
+    kind, value = "best", metric_value(best, training.metric)
     chosen = [whole[int(row["update"])] for row in progress.history[-training.average :] if int(row["update"]) in whole]
     if training.average > 1 and len(chosen) > 1:
         averaged = average(chosen)
-        figure = value_of(_figures(evaluator, averaged), training.metric)
+        figure = metric_value(_figures(evaluator, averaged), training.metric)
         display.say(f"last {len(chosen)} evaluations averaged: {training.metric} {figure:.4g} (best: {value:.4g})")
         if is_better(training.metric, figure, value):
             weights, kind, value = averaged, "averaged", figure
     save_weights(folder.path, weights)
-    load_into(evaluator, weights)
-    draw_pictures(evaluator, progress)
-    write_pages(evaluator, progress, epochs=epochs, stopped=reason, weights=kind, value=value)
+    load_weights_into(evaluator, weights)
+    draw_plots(evaluator, progress)
+    write_reports(evaluator, progress, epochs=epochs, stopped=reason, weights=kind, value=value)
     display.say(f"done: {reason}; {training.metric} {value:.4g} with the {kind} weights, in {folder.path}")
 
 
@@ -79,39 +79,39 @@ def _whole_checkpoints(
 
 
 def _figures(evaluator: Evaluator, weights: dict[str, Tensor]) -> dict[str, float]:
-    load_into(evaluator, weights)
+    load_weights_into(evaluator, weights)
     figures, _ = evaluator.figures()
     return figures
 
 
-def load_into(evaluator: Evaluator, weights: dict[str, Tensor]) -> None:
+def load_weights_into(evaluator: Evaluator, weights: dict[str, Tensor]) -> None:
     """From now on the evaluator speaks with these weights."""
     with torch.no_grad():
         evaluator.generator.model.load_state_dict(weights)
 
 
-def draw_pictures(evaluator: Evaluator, progress: Progress) -> None:
+def draw_plots(evaluator: Evaluator, progress: Progress) -> None:
     """results.png and attention/*.png."""
     metric = evaluator.config.training.metric
-    best = best_row(progress.history, metric)
+    best = best_evaluation(progress.history, metric)
     if best:
         rows = [{**row, "best": float(row is best)} for row in progress.history]
         draw_results(rows, "dev_loss" if metric == "loss" else metric, evaluator.folder.path / "results.png")
     _draw_attention(evaluator)
 
 
-def write_pages(
+def write_reports(
     evaluator: Evaluator, progress: Progress, *, epochs: float, stopped: str, weights: str, value: float | None = None
 ) -> None:
     """summary.json, card.md and, last, report.html."""
     folder, metric = evaluator.folder, evaluator.config.training.metric
-    best = best_row(progress.history, metric)
+    best = best_evaluation(progress.history, metric)
     folder.write_summary(
         {
             "parameters": evaluator.generator.model.parameter_count,
             "best_update": int(best["update"]) if best else None,
             "metric": metric,
-            "best_value": value if value is not None else (value_of(best, metric) if best else None),
+            "best_value": value if value is not None else (metric_value(best, metric) if best else None),
             "updates": progress.update,
             "epochs": round(epochs, 4),
             "seconds": round(progress.seconds, 1),

@@ -20,11 +20,11 @@ from antiphon.models.model import SequenceModel
 from antiphon.sequence import Carried
 from antiphon.training.checkpoints import Checkpoints
 from antiphon.training.display import Display
-from antiphon.training.optimizers import Optimiser, learning_rate
-from antiphon.training.progress import Moment, Progress, best_row, evaluations_since_better
+from antiphon.training.optimizers import Optimizer, learning_rate
+from antiphon.training.progress import LoopStatus, Progress, best_evaluation, evaluations_without_improvement
 from antiphon.training.run_folder import RunFolder
-from antiphon.training.scheduled_sampling import sampling_share
-from antiphon.training.step import teach
+from antiphon.training.scheduled_sampling import sampling_probability
+from antiphon.training.step import training_step
 
 __all__ = ["Loop"]
 
@@ -66,20 +66,20 @@ class Loop:
         config: TrainingConfig,
         model: SequenceModel,
         frozen: list[nn.Module],
-        optimiser: Optimiser,
+        optimizer: Optimizer,
         batches: Batches,
         carried: Carried | None = None,
         progress: Progress,
         checkpoints: Checkpoints,
         folder: RunFolder,
         display: Display,
-        evaluate: Callable[[Progress, Moment], None],
+        evaluate: Callable[[Progress, LoopStatus], None],
         check: Callable[[], None],
     ) -> None:
         self.config = config
         self.model = model
         self.frozen = frozen
-        self.optimiser = optimiser
+        self.optimizer = optimizer
         self.batches = batches
         self.carried = carried
         self.progress = progress
@@ -120,8 +120,8 @@ class Loop:
         """Passes over the data so far."""
         return self.progress.epoch + self.progress.batch / len(self.plan)
 
-    def _moment(self) -> Moment:
-        return Moment(
+    def _moment(self) -> LoopStatus:
+        return LoopStatus(
             epochs=self.epochs,
             learning_rate=self._rate(self.progress.update),
             tokens_per_second=self.window.tokens_per_second,
@@ -145,7 +145,7 @@ class Loop:
         if self.progress.update >= self.updates:
             return f"all {self.updates} updates done"
         patience = self.config.patience
-        waits = evaluations_since_better(self.progress.history, self.config.metric)
+        waits = evaluations_without_improvement(self.progress.history, self.config.metric)
         if patience and waits and waits[-1] >= patience:
             return f"no better {self.config.metric} in {patience} evaluations"
         return None
@@ -158,7 +158,7 @@ class Loop:
         epoch = self.progress.epoch
         loss, finite = self._backward(rows, count)
         if finite:
-            self.optimiser.step(rate)
+            self.optimizer.step(rate)
         self._advance(len(rows))
         seconds = time.perf_counter() - began
         self.progress.seconds += seconds
@@ -169,12 +169,12 @@ class Loop:
         self.model.train()
         for part in self.frozen:
             part.eval()  # no dropout, no new statistics: it stays as it is
-        share = sampling_share(self.config, number=self.progress.update + 1, updates=self.updates)
+        share = sampling_probability(self.config, number=self.progress.update + 1, updates=self.updates)
         self.model.zero_grad()
         total = 0.0
         for batch_rows in rows:
             batch = self.batches.collate(batch_rows, self.progress.epoch)
-            taught = teach(
+            taught = training_step(
                 self.model,
                 batch,
                 self.config,
@@ -235,13 +235,13 @@ class Loop:
             )
 
     def _save(self) -> None:
-        self.checkpoints.save(self.model, self.optimiser, self.progress, self.carried)
+        self.checkpoints.save(self.model, self.optimizer, self.progress, self.carried)
         self._prune()
 
     def _prune(self) -> None:
         """The newest stay, the best, and those that will be averaged."""
         history = self.progress.history
-        best = best_row(history, self.config.metric)
+        best = best_evaluation(history, self.config.metric)
         evaluated = [int(row["update"]) for row in history[-self.config.average :]]
         keep = {*evaluated, int(best["update"])} if best else {*evaluated}
         self.checkpoints.prune(keep, self.config.keep)

@@ -16,9 +16,9 @@ from torch.optim.adamw import adamw
 from torch.optim.sgd import sgd
 
 from antiphon.config.schema import TrainingConfig
-from antiphon.training.progress import evaluations_since_better
+from antiphon.training.progress import evaluations_without_improvement
 
-__all__ = ["SGD", "Adam", "Optimiser", "build_optimiser", "learning_rate"]
+__all__ = ["SGD", "Adam", "Optimizer", "build_optimizer", "learning_rate"]
 
 # The learning rate as a pure function of where training stands.
 
@@ -42,14 +42,14 @@ def _shape(config: TrainingConfig, history: list[dict[str, float]], number: int,
 
 def _plateaus(config: TrainingConfig, history: list[dict[str, float]]) -> int:
     """How often `plateau_patience` evaluations in a row brought nothing better."""
-    waits = evaluations_since_better(history, config.metric)
+    waits = evaluations_without_improvement(history, config.metric)
     return sum(waited > 0 and waited % config.plateau_patience == 0 for waited in waits)
 
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 
 
-class Optimiser(ABC):
+class Optimizer(ABC):
     """Moves the parameters of a model that learn; one without a gradient stays where it is."""
 
     def __init__(self, model: nn.Module, *, weight_decay: float) -> None:
@@ -84,7 +84,7 @@ class Optimiser(ABC):
         self.memory = {path: tensor.clone() for path, tensor in tensors.items()}
 
 
-class Adam(Optimiser):
+class Adam(Optimizer):
     """m ← β1 m + (1 - β1) g,  v ← β2 v + (1 - β2) g²,  θ ← θ - η m̂ / (√v̂ + ε)
 
     The pull towards 0 is part of g, or, when `decoupled` (AdamW), acts on θ itself.
@@ -102,7 +102,7 @@ class Adam(Optimiser):
         )  # fmt: skip
 
 
-class SGD(Optimiser):
+class SGD(Optimizer):
     """u ← μ u + g,  θ ← θ - η u"""
 
     def __init__(self, model: nn.Module, *, weight_decay: float = 0.0, momentum: float = 0.0) -> None:
@@ -117,7 +117,7 @@ class SGD(Optimiser):
         )  # fmt: skip
 
 
-def build_optimiser(config: TrainingConfig, model: nn.Module) -> Optimiser:
+def build_optimizer(config: TrainingConfig, model: nn.Module) -> Optimizer:
     if config.optimizer == "sgd":
         return SGD(model, weight_decay=config.weight_decay, momentum=config.momentum)
     return Adam(model, weight_decay=config.weight_decay, decoupled=config.optimizer == "adamw")

@@ -8,7 +8,7 @@ from typing import Any
 
 from antiphon.evaluation.metrics import HIGHER_IS_BETTER
 
-__all__ = ["Moment", "Progress", "best_row", "evaluations_since_better", "is_better", "value_of"]
+__all__ = ["LoopStatus", "Progress", "best_evaluation", "evaluations_without_improvement", "is_better", "metric_value"]
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Moment:
+class LoopStatus:
     """Figures of the running process that an evaluation writes down beside its own."""
 
     epochs: float  # passes over the data so far
@@ -53,7 +53,7 @@ class Moment:
     padding: float
 
 
-def value_of(row: dict[str, float], metric: str) -> float:
+def metric_value(row: dict[str, float], metric: str) -> float:
     """The figure of an evaluation by which weights are chosen."""
     return row["dev_loss" if metric == "loss" else metric]
 
@@ -67,7 +67,7 @@ def is_better(metric: str, value: float, than: float) -> bool:
     return value > than if HIGHER_IS_BETTER[metric] else value < than
 
 
-def best_row(history: list[dict[str, float]], metric: str) -> dict[str, float] | None:
+def best_evaluation(history: list[dict[str, float]], metric: str) -> dict[str, float] | None:
     """The evaluation that no other beats; of equals the one with the lower loss, then the first.
 
     One whose loss is not a number is none.
@@ -80,15 +80,15 @@ def best_row(history: list[dict[str, float]], metric: str) -> dict[str, float] |
 
 
 def _beats(row: dict[str, float], best: dict[str, float], metric: str) -> bool:
-    value, than = value_of(row, metric), value_of(best, metric)
+    value, than = metric_value(row, metric), metric_value(best, metric)
     return is_better(metric, value, than) or (value == than and row["dev_loss"] < best["dev_loss"])
 
 
-def evaluations_since_better(history: list[dict[str, float]], metric: str) -> list[int]:
+def evaluations_without_improvement(history: list[dict[str, float]], metric: str) -> list[int]:
     """After each evaluation, how many there have been since the metric last got better; equal is not better."""
     best, waited, waits = math.nan, 0, []
     for row in history:
-        better = math.isfinite(row["dev_loss"]) and is_better(metric, value_of(row, metric), best)
-        best, waited = (value_of(row, metric), 0) if better else (best, waited + 1)
+        better = math.isfinite(row["dev_loss"]) and is_better(metric, metric_value(row, metric), best)
+        best, waited = (metric_value(row, metric), 0) if better else (best, waited + 1)
         waits.append(waited)
     return waits

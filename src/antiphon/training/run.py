@@ -20,20 +20,20 @@ from antiphon.ngrams.joint import JOINT, JointNgrams
 from antiphon.training.checkpoints import Checkpoint, Checkpoints, made_with
 from antiphon.training.display import Display, StopRequested, StopSignals
 from antiphon.training.evaluator import Evaluator
-from antiphon.training.finish import draw_pictures, finish, is_finished, load_into, write_pages
+from antiphon.training.finish import draw_plots, finish, is_finished, load_weights_into, write_reports
 from antiphon.training.loop import Loop
-from antiphon.training.optimizers import build_optimiser
-from antiphon.training.progress import Progress, best_row
+from antiphon.training.optimizers import build_optimizer
+from antiphon.training.progress import Progress, best_evaluation
 from antiphon.training.run_folder import (
     RunFolder,
-    refuse_foreign,
-    refuse_other_config,
-    refuse_other_data,
-    says_the_same,
+    has_same_config,
+    refuse_changed_config,
+    refuse_changed_data,
+    refuse_foreign_folder,
 )
 from antiphon.training.side_models import joint_of
-from antiphon.training.step import batches_of, carried_state, introduction, spelling_warnings
-from antiphon.training.transfer import fill_parts, freeze_parts, refuse_own_parts, try_parts
+from antiphon.training.step import build_batches, carried_state, ctc_length_warnings, describe_data
+from antiphon.training.transfer import check_transfer, freeze_parts, refuse_transfer_from_self, transfer_weights
 
 __all__ = ["train_run"]
 
@@ -56,15 +56,15 @@ def train_run(config: Config, out: Path, *, display: Display, fresh: bool = Fals
     if problems := check_config(config):
         raise ConfigError(problems)
     folder = RunFolder(out)
-    refuse_own_parts(config, out)
-    refuse_foreign(folder, config)  # before the lock: someone else's folder does not get even that file
+    refuse_transfer_from_self(config, out)
+    refuse_foreign_folder(folder, config)  # before the lock: someone else's folder does not get even that file
     with folder.locked():
         if not fresh:
-            refuse_other_config(folder, config)
+            refuse_changed_config(folder, config)
         prepared = prepare(config.data, display.say)
         if fresh:  # only now: the old run is not given up for data or parts that cannot be used
-            try_parts(config, prepared.source, prepared.target_tokenizer)
-            folder.start_over(keep_config=says_the_same(folder, config))
+            check_transfer(config, prepared.source, prepared.target_tokenizer)
+            folder.start_over(keep_config=has_same_config(folder, config))
         for warning in prepared.facts["warnings"]:
             display.say(f"warning: {warning}")
         joint = _joint(config, folder, prepared, display)
@@ -113,13 +113,13 @@ def _set_up(config: Config, folder: RunFolder, prepared: Prepared, display: Disp
     checkpoints = Checkpoints(folder.checkpoints)
     newest = checkpoints.recover(display.say)
     if newest:
-        refuse_other_data(folder, config.data, prepared)
+        refuse_changed_data(folder, config.data, prepared)
     model = fresh_model(config, source, target)
     if not newest:
-        fill_parts(model, config, source, target, display.say)
+        transfer_weights(model, config, source, target, display.say)
     frozen = freeze_parts(model, config.model)
-    optimiser = build_optimiser(config.training, model)
-    progress = newest.restore(model, optimiser) if newest else Progress()
+    optimizer = build_optimizer(config.training, model)
+    progress = newest.restore(model, optimizer) if newest else Progress()
     if newest:
         display.say(f"going on from update {progress.update} of {folder.path}")
         _say_inexact(newest, display)
@@ -130,8 +130,8 @@ def _set_up(config: Config, folder: RunFolder, prepared: Prepared, display: Disp
         config=config.training,
         model=model,
         frozen=frozen,
-        optimiser=optimiser,
-        batches=batches_of(config, prepared),
+        optimizer=optimizer,
+        batches=build_batches(config, prepared),
         carried=carried_state(newest.carried() if newest else {}),
         progress=progress,
         checkpoints=checkpoints,
@@ -157,9 +157,9 @@ def _say_inexact(checkpoint: Checkpoint, display: Display) -> None:
 def _begin(run: Run, prepared: Prepared) -> None:
     """The folder is made to say what the newest checkpoint knows, and to hold a model that can be used."""
     history, model = run.progress.history, run.evaluator.generator.model
-    for warning in spelling_warnings(model, prepared.train):
+    for warning in ctc_length_warnings(model, prepared.train):
         run.display.say(f"warning: {warning}")
-    best = best_row(history, run.config.training.metric)
+    best = best_evaluation(history, run.config.training.metric)
     update = int(best["update"]) if best else None
     run.folder.write_facts(prepared.facts)
     if run.progress.update == 0 or not is_whole(run.folder.path):
@@ -169,7 +169,7 @@ def _begin(run: Run, prepared: Prepared) -> None:
     run.folder.rewind(update=run.progress.update, history=history, best=update)
     loop = run.loop
     run.display.say(
-        f"{introduction(run.config.data, prepared)}; {model.parameter_count:,} parameters; "
+        f"{describe_data(run.config.data, prepared)}; {model.parameter_count:,} parameters; "
         f"{loop.updates_per_epoch:,} updates an epoch, padding {loop.padding:.1%}"
     )
 
@@ -195,7 +195,7 @@ def _keep_usable(run: Run) -> None:
 
     No pictures: whoever sent the signal waits.
     """
-    best = best_row(run.progress.history, run.config.training.metric)
+    best = best_evaluation(run.progress.history, run.config.training.metric)
     model = run.evaluator.generator.model
     if best is None and all(bool(torch.isfinite(tensor).all()) for tensor in model.state_dict().values()):
         save_weights(run.folder.path, model.state_dict())
@@ -207,15 +207,15 @@ def _keep_usable_after_divergence(run: Run) -> None:
 
     If there is none either, the folder keeps the weights of the beginning.
     """
-    best = best_row(run.progress.history, run.config.training.metric)
+    best = best_evaluation(run.progress.history, run.config.training.metric)
     finite = [one for one in run.checkpoints.all() if one.finite and one.damage() is None]
     if best is None and finite:
         save_weights(run.folder.path, finite[-1].weights())
-    load_into(run.evaluator, load_weights(run.folder.path))
-    draw_pictures(run.evaluator, run.progress)
+    load_weights_into(run.evaluator, load_weights(run.folder.path))
+    draw_plots(run.evaluator, run.progress)
     _write_pages(run, stopped="diverged")
 
 
 def _write_pages(run: Run, *, stopped: str) -> None:
-    weights = "best" if best_row(run.progress.history, run.config.training.metric) else "last"
-    write_pages(run.evaluator, run.progress, epochs=run.loop.epochs, stopped=stopped, weights=weights)
+    weights = "best" if best_evaluation(run.progress.history, run.config.training.metric) else "last"
+    write_reports(run.evaluator, run.progress, epochs=run.loop.epochs, stopped=stopped, weights=weights)

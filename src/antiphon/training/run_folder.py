@@ -29,14 +29,21 @@ from antiphon.errors import ModelFolderError, RunError
 from antiphon.files import discard, disk_errors, sweep, to_json, write_text
 from antiphon.model_folder import MANIFEST, SOURCE_TOKENIZER, TARGET_TOKENIZER, read_folder_config
 
-__all__ = ["FILES", "RunFolder", "refuse_foreign", "refuse_other_config", "refuse_other_data", "says_the_same"]
+__all__ = [
+    "FILES",
+    "RunFolder",
+    "has_same_config",
+    "refuse_changed_config",
+    "refuse_changed_data",
+    "refuse_foreign_folder",
+]
 
 # Whose run a folder holds: every reason not to train in it, with the way out.
 
 REMEDY = "train into another folder with --out, or start over here with --fresh"
 
 
-def says_the_same(folder: RunFolder, config: Config) -> bool:
+def has_same_config(folder: RunFolder, config: Config) -> bool:
     """There is a config.yaml, and it means this configuration."""
     try:
         return not config_diff(read_folder_config(folder.path), config)
@@ -44,17 +51,17 @@ def says_the_same(folder: RunFolder, config: Config) -> bool:
         return False
 
 
-def refuse_foreign(folder: RunFolder, config: Config) -> None:
+def refuse_foreign_folder(folder: RunFolder, config: Config) -> None:
     """What others wrote is neither overwritten nor deleted; a config.yaml fresh from `antiphon init` is no obstacle."""
     there = [path for path in (folder.checkpoints, *(folder.path / name for name in FILES)) if path.exists()]
-    if folder.config in there and says_the_same(folder, config):
+    if folder.config in there and has_same_config(folder, config):
         there.remove(folder.config)
     if there and not folder.is_ours:
         names = ", ".join(path.name for path in there)
         raise RunError(f"{folder.path}: has {names} but is not a run of Antiphon; choose another --out")
 
 
-def refuse_other_config(folder: RunFolder, config: Config) -> None:
+def refuse_changed_config(folder: RunFolder, config: Config) -> None:
     """A run goes on only with the configuration it began with."""
     if not folder.config.exists():
         if folder.checkpoints.exists():
@@ -69,7 +76,7 @@ def refuse_other_config(folder: RunFolder, config: Config) -> None:
         raise RunError([there, *(f"  {line}" for line in differences), REMEDY])
 
 
-def refuse_other_data(folder: RunFolder, data: DataConfig, prepared: Prepared) -> None:
+def refuse_changed_data(folder: RunFolder, data: DataConfig, prepared: Prepared) -> None:
     """A run that stands in the middle cannot go on with other data or other tokens."""
     changed = folder.changed_data(prepared.facts)
     if changed:

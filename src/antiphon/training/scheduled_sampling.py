@@ -20,12 +20,12 @@ from antiphon.models.decoders.decoder import Step
 from antiphon.models.model import SequenceModel
 from antiphon.sequence import State
 
-__all__ = ["UNSAID", "own_words", "sampling_share"]
+__all__ = ["NEVER_SAMPLED", "forward_with_sampling", "sampling_probability"]
 
 FALL = 0.01  # exponential: the part of the way that would be left at its end
 STEEP = 10.0  # inverse sigmoid: from σ(-5) to σ(5)
 
-UNSAID = tuple(range(len(SPECIALS)))
+NEVER_SAMPLED = tuple(range(len(SPECIALS)))
 """No special stands inside an answer, which does not go on after </s>. In a stream </s> may be a line end: there what
 is forbidden is what `Wording` forbids."""
 
@@ -37,7 +37,7 @@ SHAPES: dict[str, Callable[[float], float]] = {
 }
 
 
-def sampling_share(config: TrainingConfig, *, number: int, updates: int) -> float:
+def sampling_probability(config: TrainingConfig, *, number: int, updates: int) -> float:
     """The probability of an own word in update `number` (from 1) of `updates` in all: 0 before the first, then more."""
     if config.sampling == 0.0:
         return 0.0
@@ -49,8 +49,8 @@ def _sigmoid(x: float) -> float:
     return 1.0 / (1.0 + math.exp(-STEEP * (x - 0.5)))
 
 
-def own_words(
-    model: SequenceModel, state: State, inputs: Tensor, share: float, forbidden: tuple[int, ...] = UNSAID
+def forward_with_sampling(
+    model: SequenceModel, state: State, inputs: Tensor, share: float, forbidden: tuple[int, ...] = NEVER_SAMPLED
 ) -> Step[Any]:
     """Step by step from a state: each input after the first is, with probability `share`, drawn from the model.
 

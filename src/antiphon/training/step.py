@@ -26,24 +26,24 @@ from antiphon.models.attention import Drawn, HardAlignment
 from antiphon.models.decoders.plain import PlainState
 from antiphon.models.model import EncoderDecoder, SequenceModel
 from antiphon.sequence import Sequence, State
-from antiphon.training.scheduled_sampling import UNSAID, own_words
+from antiphon.training.scheduled_sampling import NEVER_SAMPLED, forward_with_sampling
 
 __all__ = [
     "Loss",
-    "Taught",
-    "alignment_of",
-    "batches_of",
+    "StepResult",
+    "build_batches",
     "carried_state",
     "cross_entropy",
-    "introduction",
-    "off_diagonal",
-    "reinforce",
-    "spelling_warnings",
-    "teach",
+    "ctc_length_warnings",
+    "describe_data",
+    "guided_attention_loss",
+    "hard_alignment",
+    "reinforce_loss",
+    "training_step",
 ]
 
 
-def batches_of(config: Config, prepared: Prepared) -> Batches:
+def build_batches(config: Config, prepared: Prepared) -> Batches:
     """Pairs or lines, or windows of a stream; a recurrent network carries its state from window to window."""
     training, window = config.training, config.data.window
     if window is None:
@@ -60,7 +60,7 @@ def batches_of(config: Config, prepared: Prepared) -> Batches:
     )
 
 
-def introduction(data: DataConfig, prepared: Prepared) -> str:
+def describe_data(data: DataConfig, prepared: Prepared) -> str:
     """What there is to learn from, in a sentence."""
     train, dev, size = prepared.train, len(prepared.dev), prepared.target_tokenizer.size
     if data.window is not None:
@@ -85,7 +85,7 @@ Ints = npt.NDArray[np.integer[Any]]
 REMEDY = "let the front keep more of the width or of the time (front.wide, fewer stages, kind linear), or set it to 0"
 
 
-def spelling_warnings(model: SequenceModel, train: Corpus) -> list[str]:
+def ctc_length_warnings(model: SequenceModel, train: Corpus) -> list[str]:
     """How many examples teach the encoder nothing by model.ctc; ConfigError if none does."""
     if not isinstance(model, EncoderDecoder) or model.spelling is None:
         return []
@@ -138,7 +138,7 @@ def cross_entropy(logits: Tensor, outputs: Sequence, smoothing: float = 0.0) -> 
 # Guided attention: a source that is read in order is looked at along the diagonal.
 
 
-def off_diagonal(weights: Tensor, target: Tensor, source: Tensor, width: float) -> Tensor:
+def guided_attention_loss(weights: Tensor, target: Tensor, source: Tensor, width: float) -> Tensor:
     """Σ_t Σ_j α_tj (1 - exp(-(x_j - y_t)² / 2g²)) with g the width, over the real positions (Tachibana et al. 2018)
 
     How far along they are: x_j = (j - 1) / (n - 1) and y_t = (t - 1) / (m - 1), from 0 to 1. `weights` [B, T, S]; the
@@ -158,13 +158,13 @@ def _places(mask: Tensor) -> Tensor:
 # Learning where to look when the look is drawn at random: REINFORCE, as in Show, Attend and Tell.
 
 
-def alignment_of(model: nn.Module) -> HardAlignment:
+def hard_alignment(model: nn.Module) -> HardAlignment:
     """The part of a model that draws, with its baseline."""
     [alignment] = [part for part in model.modules() if isinstance(part, HardAlignment)]
     return alignment
 
 
-def reinforce(logits: Tensor, outputs: Sequence, drawn: Drawn, alignment: HardAlignment) -> Tensor:
+def reinforce_loss(logits: Tensor, outputs: Sequence, drawn: Drawn, alignment: HardAlignment) -> Tensor:
     """-Σ_t (R_t - b n_t) log π(a_t) - λ Σ_t H_t, over the real positions; moves the baseline b afterwards.
 
     Together with -Σ_t log p(y_t) this has, on average over the draws, the gradient of the expected log likelihood:
@@ -201,36 +201,40 @@ def _to_go(values: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Taught:
+class StepResult:
     """What a batch taught: its loss, and the state after its last step."""
 
     loss: Loss
     state: Any  # a State; which, the decoder knows
 
 
-def teach(
+def training_step(
     model: SequenceModel,
     batch: Batch,
     config: TrainingConfig,
     *,
     share: float = 0.0,
-    forbidden: tuple[int, ...] = UNSAID,
+    forbidden: tuple[int, ...] = NEVER_SAMPLED,
     state: State | None = None,
-) -> Taught:
+) -> StepResult:
     """Teacher forcing: the decoder is given the right word at every step; its own instead in this share of them.
 
     What is `forbidden` is never one of its own. It goes on from `state` where there is one, else from the source.
     """
     state, spelt = _start(model, batch) if state is None else (state, None)
-    step = own_words(model, state, batch.inputs, share, forbidden) if share > 0.0 else model.step(batch.inputs, state)
+    step = (
+        forward_with_sampling(model, state, batch.inputs, share, forbidden)
+        if share > 0.0
+        else model.step(batch.inputs, state)
+    )
     loss = cross_entropy(step.logits, batch.outputs, config.label_smoothing)
     total = loss.total if spelt is None else loss.total + spelt
     if step.drawn is not None:
-        total = total + reinforce(step.logits, batch.outputs, step.drawn, alignment_of(model))
+        total = total + reinforce_loss(step.logits, batch.outputs, step.drawn, hard_alignment(model))
     if config.diagonal > 0.0 and step.weights is not None:
         source, width = step.state.source.mask, config.diagonal_width
-        total = total + config.diagonal * off_diagonal(step.weights, batch.outputs.mask, source, width)
-    return Taught(replace(loss, total=total), step.state)
+        total = total + config.diagonal * guided_attention_loss(step.weights, batch.outputs.mask, source, width)
+    return StepResult(replace(loss, total=total), step.state)
 
 
 def _start(model: SequenceModel, batch: Batch) -> tuple[State, Tensor | None]:

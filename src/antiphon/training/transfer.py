@@ -35,16 +35,16 @@ from antiphon.models.model import EncoderDecoder, SequenceModel
 
 __all__ = [
     "Name",
-    "counterpart",
-    "fill_parts",
+    "check_transfer",
+    "config_mismatches",
     "freeze_parts",
-    "misfits",
-    "missing_parts",
-    "other_tokens",
-    "refuse_own_parts",
-    "section_of",
-    "shape_problems",
-    "try_parts",
+    "matching_tensor",
+    "missing_runs",
+    "part_config",
+    "refuse_transfer_from_self",
+    "shape_mismatches",
+    "transfer_weights",
+    "vocabulary_mismatch",
 ]
 
 # Whether a part of one network can begin with the weights of another's: what they mean, their names, their shapes.
@@ -64,14 +64,14 @@ BESIDE = {
 }
 
 
-def section_of(name: Name, model: ModelConfig) -> EncoderConfig | DecoderConfig:
+def part_config(name: Name, model: ModelConfig) -> EncoderConfig | DecoderConfig:
     """A model without an encoder reads with its decoder; of several encoders none can be of another run."""
     return model.encoders[0] if name == "encoder" and isinstance(model, EncoderDecoderConfig) else model.decoder
 
 
-def misfits(name: Name, here: ModelConfig, there: ModelConfig, run: str) -> list[str]:
+def config_mismatches(name: Name, here: ModelConfig, there: ModelConfig, run: str) -> list[str]:
     """The keys that keep a part of this network from beginning with that of `run`."""
-    mine, other = section_of(name, here), section_of(name, there)
+    mine, other = part_config(name, here), part_config(name, there)
     if _network(mine) != _network(other):
         return [f"model.{name}.from: {run} has a network of kind {_network(other)}; {_to_be(name, mine, other)}"]
     problems = []
@@ -93,7 +93,7 @@ def misfits(name: Name, here: ModelConfig, there: ModelConfig, run: str) -> list
     return problems
 
 
-def other_tokens(
+def vocabulary_mismatch(
     side: Literal["source", "target"], key: str, *, here: Tokenizer, there: Tokenizer, run: str
 ) -> list[str]:
     """A row of a table is a token: the vocabularies must be the same."""
@@ -105,7 +105,7 @@ def other_tokens(
     ]
 
 
-def counterpart(tensor: str, here: ModelConfig, there: ModelConfig) -> str | None:
+def matching_tensor(tensor: str, here: ModelConfig, there: ModelConfig) -> str | None:
     """The name in the other network of a tensor of this one; None if it means something else there.
 
     The forward direction of a recurrent encoder is the network of a language model; the blocks of a Transformer have
@@ -122,7 +122,7 @@ def counterpart(tensor: str, here: ModelConfig, there: ModelConfig) -> str | Non
     return tensor.replace("encoder.", "decoder.", 1)
 
 
-def shape_problems(name: Name, shapes: dict[str, tuple[Tensor, Tensor]], there: ModelConfig, run: str) -> list[str]:
+def shape_mismatches(name: Name, shapes: dict[str, tuple[Tensor, Tensor]], there: ModelConfig, run: str) -> list[str]:
     """A sentence for each tensor (here, there) whose shape is another there; a few are enough."""
     different = [one for one, (mine, other) in shapes.items() if mine.shape != other.shape]
     return [
@@ -136,7 +136,7 @@ def _remedy(name: Name, tensor: str, other: Tensor, there: ModelConfig, run: str
     if ".positions." in tensor:
         return f"set model.{name}.longest to {other.size(0)}"
     if tensor.startswith("encoder.layers."):
-        both = write_value(getattr(section_of(name, there), "bidirectional", False))
+        both = write_value(getattr(part_config(name, there), "bidirectional", False))
         return f"set model.encoder.bidirectional to {both}, or model.encoder.layers to 1"
     if tensor.startswith("decoder."):
         return f"it depends on model.encoder and model.context: make them as in {run}/config.yaml"
@@ -220,7 +220,7 @@ class Taken:
         return f"model.{self.name}.from: {self.run}: {len(self.tensors)} tensors taken{counts}"
 
 
-def fill_parts(
+def transfer_weights(
     model: SequenceModel, config: Config, source: Source, target: Tokenizer, say: Callable[[str], None]
 ) -> None:
     """Weights of other runs for the parts that ask for them; ConfigError with all that does not fit."""
@@ -243,15 +243,15 @@ def fill_parts(
         say(sentence)
 
 
-def try_parts(config: Config, source: Source, target: Tokenizer) -> None:
+def check_transfer(config: Config, source: Source, target: Tokenizer) -> None:
     """ConfigError if the parts of other runs do not fit; nothing else happens."""
     if _asked(config.model):
         with torch.random.fork_rng(devices=[]):
             model = fresh_model(config, source, target)
-        fill_parts(model, config, source, target, lambda _: None)
+        transfer_weights(model, config, source, target, lambda _: None)
 
 
-def missing_parts(config: ModelConfig) -> list[str]:
+def missing_runs(config: ModelConfig) -> list[str]:
     """Runs to begin with that are not there."""
     return [
         f"model.{name}.from: {run}: no such folder; give a run that has been trained, or null"
@@ -260,7 +260,7 @@ def missing_parts(config: ModelConfig) -> list[str]:
     ]
 
 
-def refuse_own_parts(config: Config, folder: Path) -> None:
+def refuse_transfer_from_self(config: Config, folder: Path) -> None:
     """A run cannot begin with itself: its weights are not there yet, or about to be thrown away."""
     problems = [
         f"model.{name}.from: {run} is the run that is being trained; give another run, or another folder with --out"
@@ -289,7 +289,7 @@ def _names(config: ModelConfig) -> tuple[Name, ...]:
 
 def _asked(config: ModelConfig) -> list[tuple[Name, str]]:
     """The parts that begin with another run, and that run."""
-    runs = [(name, section_of(name, config).from_run) for name in _names(config)]
+    runs = [(name, part_config(name, config).from_run) for name in _names(config)]
     return [(name, run) for name, run in runs if run is not None]
 
 
@@ -297,13 +297,13 @@ def _take(name: Name, run: str, here: Here) -> Taken:
     """All tensors that the part has in common with the one there; each has to have the same shape."""
     there = _load(name, run)
     config, weights = there.config.model, there.model.state_dict()
-    problems = [*_other_tokens(name, run, here, there), *misfits(name, here.config, config, run)]
+    problems = [*_other_tokens(name, run, here, there), *config_mismatches(name, here.config, config, run)]
     if problems:
         raise ConfigError(problems)
     own = here.tensors_of(name)
-    names = {key: counterpart(key, here.config, config) for key in own if _is_meant(key, name, here, there)}
+    names = {key: matching_tensor(key, here.config, config) for key in own if _is_meant(key, name, here, there)}
     shared = {key: (own[key], weights[other]) for key, other in names.items() if other in weights}
-    if problems := shape_problems(name, shared, config, run):
+    if problems := shape_mismatches(name, shared, config, run):
         raise ConfigError(problems)
     starts = ("source.", "encoder.") if name == "encoder" and "encoder" in _names(config) else ("decoder.",)
     used = {names[key] for key in shared}
@@ -328,13 +328,13 @@ def _other_tokens(name: Name, run: str, here: Here, there: LoadedModel) -> list[
     key = f"model.{name}.from"
     if name == "encoder":
         return _other_source(key, run, here.source, _source_of(there))
-    return other_tokens("target", key, here=here.target, there=there.target_tokenizer, run=run)
+    return vocabulary_mismatch("target", key, here=here.target, there=there.target_tokenizer, run=run)
 
 
 def _other_source(key: str, run: str, here: Source, there: Source) -> list[str]:
     """Texts have to have the same tokens; what else pictures and sounds have to have in common, the shapes say."""
     if isinstance(here, Tokenizer) and isinstance(there, Tokenizer):
-        return other_tokens("source", key, here=here, there=there, run=run)
+        return vocabulary_mismatch("source", key, here=here, there=there, run=run)
     mine, other = ("text" if isinstance(source, Tokenizer) else source.kind for source in (here, there))
     if mine != other:
         return [f"{key}: {run} reads a source of kind {other}, here it is {mine}; give another run, or null"]
@@ -375,7 +375,7 @@ def _frozen_and_fresh(here: Here, taken: dict[str, Tensor]) -> list[str]:
     sentences = []
     for name in _names(here.config):
         fresh = [key for key in here.tensors_of(name) if key.startswith(f"{name}.") and key not in taken]
-        if section_of(name, here.config).freeze and fresh:
+        if part_config(name, here.config).freeze and fresh:
             sentences.append(
                 f"warning: model.{name}.freeze: {len(fresh)} tensors ({_labels(fresh)}) are of no run and stay as they "
                 "are, at random; set it to false so that they learn"

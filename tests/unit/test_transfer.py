@@ -18,7 +18,13 @@ from antiphon.errors import ConfigError
 from antiphon.model_folder import save_model
 from antiphon.models.build import build_model
 from antiphon.models.model import SequenceModel
-from antiphon.training.transfer import fill_parts, freeze_parts, missing_parts, refuse_own_parts, try_parts
+from antiphon.training.transfer import (
+    check_transfer,
+    freeze_parts,
+    missing_runs,
+    refuse_transfer_from_self,
+    transfer_weights,
+)
 
 LETTERS, WORDS, OTHERS = CharacterTokenizer(list("abc")), WordTokenizer(["a", "b"]), WordTokenizer(["a", "c", "d"])
 Values = dict[str, Any]
@@ -73,7 +79,7 @@ class Filled:
         self.model = built(config, source, target)
         self.before = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
         self.said: list[str] = []
-        fill_parts(self.model, config, source, target, self.said.append)
+        transfer_weights(self.model, config, source, target, self.said.append)
         self.after = self.model.state_dict()
 
     @property
@@ -330,9 +336,9 @@ def test_a_run_that_is_not_there_or_damaged(tmp_path: Path) -> None:
     asked = changed(SEQ, "encoder.from", missing)
     [sentence] = problems(asked)
     assert sentence.startswith(f"model.encoder.from: {missing}: no such folder; ")
-    [early] = missing_parts(config_of(asked).model)
+    [early] = missing_runs(config_of(asked).model)
     assert early.startswith(f"model.encoder.from: {missing}: no such folder; ")
-    assert missing_parts(config_of(SEQ).model) == []
+    assert missing_runs(config_of(SEQ).model) == []
     made(tmp_path / "run", SEQ)
     (tmp_path / "run" / "model.safetensors").write_bytes(b"?")
     [sentence] = problems(changed(SEQ, "decoder.from", str(tmp_path / "run")))
@@ -367,17 +373,17 @@ def test_trying_says_the_same_and_draws_nothing(tmp_path: Path) -> None:
     expected = torch.rand(2)
     torch.manual_seed(1)
     with pytest.raises(ConfigError, match=r"model\.encoder\.size: 5, but .* has 8"):
-        try_parts(config, LETTERS, WORDS)
+        check_transfer(config, LETTERS, WORDS)
     assert torch.equal(torch.rand(2), expected)
-    try_parts(config_of(SEQ), LETTERS, WORDS)
+    check_transfer(config_of(SEQ), LETTERS, WORDS)
 
 
 def test_a_run_cannot_begin_with_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     config = config_of(changed(SEQ, "decoder.from", "./runs/../run"))
-    refuse_own_parts(config, tmp_path / "other")
+    refuse_transfer_from_self(config, tmp_path / "other")
     with pytest.raises(ConfigError, match=r"model\.decoder\.from: .* is the run that is being trained"):
-        refuse_own_parts(config, Path("run"))
+        refuse_transfer_from_self(config, Path("run"))
 
 
 def test_a_frozen_part_has_no_gradient() -> None:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.optim import SGD, Adam, AdamW
 
 from antiphon.config.schema import TrainingConfig
-from antiphon.training.optimizers import Optimiser, build_optimiser
+from antiphon.training.optimizers import Optimizer, build_optimizer
 
 CONFIGS = {
     "adam": TrainingConfig(optimizer="adam", weight_decay=0.1),
@@ -33,12 +33,12 @@ def network() -> nn.Sequential:
     return model
 
 
-def learn(model: nn.Module, optimiser: Optimiser | torch.optim.Optimizer, steps: int) -> None:
+def learn(model: nn.Module, optimizer: Optimizer | torch.optim.Optimizer, steps: int) -> None:
     inputs = torch.tensor([[1.0, -2.0, 0.5], [0.3, 0.7, -1.0]])
     for _ in range(steps):
         model.zero_grad()
         torch.autograd.backward(model(inputs).square().sum())
-        optimiser.step(RATE) if isinstance(optimiser, Optimiser) else optimiser.step()
+        optimizer.step(RATE) if isinstance(optimizer, Optimizer) else optimizer.step()
 
 
 def weights(model: nn.Module) -> list[Tensor]:
@@ -51,7 +51,7 @@ def test_a_name_is_torchs_optimiser(name: str) -> None:
     config, ours, theirs = CONFIGS[name], network(), network()
     options = {"lr": RATE, "weight_decay": config.weight_decay, "fused": True}
     twin = KINDS[name](theirs.parameters(), **options, **({"momentum": config.momentum} if "sgd" in name else {}))
-    learn(ours, build_optimiser(config, ours), 3)
+    learn(ours, build_optimizer(config, ours), 3)
     learn(theirs, twin, 3)
     for left, right in zip(weights(ours), weights(theirs), strict=True):
         assert torch.equal(left, right)
@@ -60,14 +60,14 @@ def test_a_name_is_torchs_optimiser(name: str) -> None:
 @every_optimiser
 def test_state_out_and_in_goes_on_byte_for_byte(name: str, tmp_path: Path) -> None:
     straight = network()
-    optimiser = build_optimiser(CONFIGS[name], straight)
-    learn(straight, optimiser, 3)
-    save_file(optimiser.tensors(), tmp_path / "optimizer.safetensors")
+    optimizer = build_optimizer(CONFIGS[name], straight)
+    learn(straight, optimizer, 3)
+    save_file(optimizer.tensors(), tmp_path / "optimizer.safetensors")
     resumed = network()
     resumed.load_state_dict(straight.state_dict())
-    other = build_optimiser(CONFIGS[name], resumed)
+    other = build_optimizer(CONFIGS[name], resumed)
     other.restore(load_file(tmp_path / "optimizer.safetensors"))
-    learn(straight, optimiser, 3)
+    learn(straight, optimizer, 3)
     learn(resumed, other, 3)
     for left, right in zip(weights(straight), weights(resumed), strict=True):
         assert torch.equal(left, right)
@@ -75,14 +75,14 @@ def test_state_out_and_in_goes_on_byte_for_byte(name: str, tmp_path: Path) -> No
 
 def test_state_is_named_and_a_copy() -> None:
     model = network()
-    optimiser = build_optimiser(CONFIGS["adam"], model)
-    assert optimiser.tensors() == {}
-    learn(model, optimiser, 1)
-    tensors = optimiser.tensors()
+    optimizer = build_optimizer(CONFIGS["adam"], model)
+    assert optimizer.tensors() == {}
+    learn(model, optimizer, 1)
+    tensors = optimizer.tensors()
     keys, names = ("step", "exp_avg", "exp_avg_sq"), ("0.weight", "0.bias", "2.weight", "2.bias")
     assert set(tensors) == {f"{key}/{name}" for key in keys for name in names}
     before = tensors["exp_avg/0.weight"].clone()
-    learn(model, optimiser, 1)
+    learn(model, optimizer, 1)
     assert torch.equal(tensors["exp_avg/0.weight"], before)
 
 
@@ -94,7 +94,7 @@ def test_what_has_no_gradient_stays(name: str) -> None:
     spare = nn.Parameter(torch.ones(3))
     model.register_parameter("spare", spare)
     before = model[0].weight.clone()
-    learn(model, build_optimiser(CONFIGS[name], model), 2)
+    learn(model, build_optimizer(CONFIGS[name], model), 2)
     assert torch.equal(model[0].weight, before)
     assert torch.equal(spare, torch.ones(3))
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from antiphon.training.step import off_diagonal
+from antiphon.training.step import guided_attention_loss
 
 WIDTH = 0.3
 
@@ -20,7 +20,7 @@ def mask(*lengths: int, longest: int) -> Tensor:
 
 def test_the_diagonal_costs_nothing() -> None:
     weights = torch.eye(5).unsqueeze(0)
-    assert off_diagonal(weights, mask(5, longest=5), mask(5, longest=5), WIDTH) == 0.0
+    assert guided_attention_loss(weights, mask(5, longest=5), mask(5, longest=5), WIDTH) == 0.0
 
 
 def test_the_cost_written_out() -> None:
@@ -31,7 +31,7 @@ def test_the_cost_written_out() -> None:
         return 1.0 - math.exp(-(away**2) / (2 * WIDTH**2))
 
     expected = 0.5 * cost(0.5) + 0.3 * cost(1.0) + 1.0 * cost(1.0)
-    assert off_diagonal(weights, mask(2, longest=2), mask(3, longest=3), WIDTH).item() == pytest.approx(
+    assert guided_attention_loss(weights, mask(2, longest=2), mask(3, longest=3), WIDTH).item() == pytest.approx(
         expected, rel=1e-6
     )
 
@@ -39,11 +39,11 @@ def test_the_cost_written_out() -> None:
 def test_padding_costs_nothing_and_does_not_move_the_diagonal() -> None:
     torch.manual_seed(0)
     weights = torch.randn(2, 4, 6).masked_fill(~mask(6, 3, longest=6).unsqueeze(1), -math.inf).softmax(dim=-1)
-    both = off_diagonal(weights, mask(4, 2, longest=4), mask(6, 3, longest=6), WIDTH)
-    first = off_diagonal(weights[:1], mask(4, longest=4), mask(6, longest=6), WIDTH)
-    second = off_diagonal(weights[1:, :2, :3], mask(2, longest=2), mask(3, longest=3), WIDTH)
+    both = guided_attention_loss(weights, mask(4, 2, longest=4), mask(6, 3, longest=6), WIDTH)
+    first = guided_attention_loss(weights[:1], mask(4, longest=4), mask(6, longest=6), WIDTH)
+    second = guided_attention_loss(weights[1:, :2, :3], mask(2, longest=2), mask(3, longest=3), WIDTH)
     assert both.item() == pytest.approx((first + second).item(), rel=1e-6)
 
 
 def test_one_state_or_one_step_is_all_diagonal_or_its_beginning() -> None:
-    assert off_diagonal(torch.ones(1, 1, 1), mask(1, longest=1), mask(1, longest=1), WIDTH) == 0.0
+    assert guided_attention_loss(torch.ones(1, 1, 1), mask(1, longest=1), mask(1, longest=1), WIDTH) == 0.0

@@ -19,8 +19,8 @@ from antiphon.data.tokenizers import EOS, PAD, SOS, SPECIALS, UNK
 from antiphon.models.build import build_model
 from antiphon.models.model import SequenceModel
 from antiphon.sequence import Sequence
-from antiphon.training.scheduled_sampling import own_words, sampling_share
-from antiphon.training.step import cross_entropy, teach
+from antiphon.training.scheduled_sampling import forward_with_sampling, sampling_probability
+from antiphon.training.step import cross_entropy, training_step
 
 RECURRENT = {"cell": "lstm", "embedding": 6, "size": 8, "dropout": 0.0}
 BLOCKS = {"kind": "transformer", "size": 8, "layers": 2, "heads": 2, "feedforward": 7, "dropout": 0.0}
@@ -56,7 +56,7 @@ def given_words(model: SequenceModel) -> list[Tensor]:
 
 
 def shares(number: int, **changes: object) -> float:
-    return sampling_share(TrainingConfig.model_validate({"sampling": 0.5, **changes}), number=number, updates=100)
+    return sampling_probability(TrainingConfig.model_validate({"sampling": 0.5, **changes}), number=number, updates=100)
 
 
 @pytest.mark.parametrize("schedule", ["linear", "exponential", "inverse-sigmoid"])
@@ -88,7 +88,7 @@ def test_no_sampling_is_no_share() -> None:
 def test_without_own_words_it_is_teacher_forcing(name: str) -> None:
     model = model_of(name)
     source = source_batch(ROWS)
-    close(own_words(model, model.start(source), INPUTS, 0.0).logits, model(source, INPUTS).logits)
+    close(forward_with_sampling(model, model.start(source), INPUTS, 0.0).logits, model(source, INPUTS).logits)
 
 
 @every_model
@@ -96,7 +96,7 @@ def test_own_words_replace_all_but_the_first_and_padding(name: str) -> None:
     model, batch = model_of(name), batch_of([[4, 5, 6, 7], [8], [5, 5]])
     state, seen = model.start(batch.source), given_words(model)
     torch.manual_seed(1)
-    own_words(model, state, batch.inputs, 1.0)
+    forward_with_sampling(model, state, batch.inputs, 1.0)
     given = torch.cat(seen[-batch.inputs.size(1) :], dim=1)
     assert given.shape == batch.inputs.shape
     assert given[:, 0].tolist() == [SOS] * 3
@@ -115,7 +115,7 @@ def test_own_words_come_as_often_as_asked_for() -> None:
     inputs[:, 0] = SOS
     seen = given_words(model)
     torch.manual_seed(2)
-    own_words(model, model.start(Sequence.of_ids([[] for _ in inputs], PAD)), inputs, 0.3)
+    forward_with_sampling(model, model.start(Sequence.of_ids([[] for _ in inputs], PAD)), inputs, 0.3)
     assert 0.27 < float((seen[1] != 4).double().mean()) < 0.33
 
 
@@ -126,7 +126,7 @@ def test_own_words_are_drawn_from_the_distribution() -> None:
     inputs = torch.full((rows, 2), SOS)
     seen = given_words(model)
     torch.manual_seed(3)
-    step = own_words(model, model.start(Sequence.of_ids([[] for _ in range(rows)], PAD)), inputs, 1.0)
+    step = forward_with_sampling(model, model.start(Sequence.of_ids([[] for _ in range(rows)], PAD)), inputs, 1.0)
     expected = torch.softmax(step.logits[0, 0, len(SPECIALS) :].detach(), dim=-1)
     drawn = torch.bincount(seen[1].flatten(), minlength=step.logits.size(-1))[len(SPECIALS) :] / rows
     torch.testing.assert_close(drawn.double(), expected, atol=0.01, rtol=0.0)
@@ -141,7 +141,7 @@ def test_in_a_stream_a_line_end_is_drawn() -> None:
         model.decoder.output.bias[EOS] = 1e4
     inputs, seen = torch.full((50, 3), 5), given_words(model)
     inputs[:, 0] = EOS
-    own_words(model, model.start(source_batch([[]] * 50)), inputs, 1.0, forbidden=(PAD, SOS, UNK))
+    forward_with_sampling(model, model.start(source_batch([[]] * 50)), inputs, 1.0, forbidden=(PAD, SOS, UNK))
     assert torch.cat(seen, dim=1).tolist() == [[EOS, EOS, EOS]] * 50
 
 
@@ -149,7 +149,7 @@ def test_a_vocabulary_of_specials_keeps_the_right_words() -> None:
     config = LanguageModelConfig.model_validate({"decoder": {"kind": "plain", **RECURRENT}})
     model = build_model(config, source_tokens=len(SPECIALS), target_tokens=len(SPECIALS))
     inputs, seen = torch.tensor([[SOS, UNK, UNK]]), given_words(model)
-    own_words(model, model.start(source_batch([[]])), inputs, 1.0)
+    forward_with_sampling(model, model.start(source_batch([[]])), inputs, 1.0)
     assert torch.cat(seen, dim=1).tolist() == inputs.tolist()
 
 
@@ -158,7 +158,7 @@ def test_the_gradient_is_that_of_teacher_forcing_with_the_words_drawn(name: str)
     model, batch = model_of(name), batch_of([[4, 5, 6, 7], [8], [5, 5]])
     state, seen = model.start(batch.source), given_words(model)
     torch.manual_seed(4)
-    loss = cross_entropy(own_words(model, state, batch.inputs, 0.6).logits, batch.outputs)
+    loss = cross_entropy(forward_with_sampling(model, state, batch.inputs, 0.6).logits, batch.outputs)
     given = torch.cat(seen[-batch.inputs.size(1) :], dim=1)
     assert not torch.equal(given, batch.inputs)
     parameters = dict(model.named_parameters())
@@ -175,14 +175,14 @@ def test_the_gradient_is_that_of_teacher_forcing_with_the_words_drawn(name: str)
 def test_teaching_without_a_share_is_as_before() -> None:
     model, batch = model_of("luong"), batch_of([[4, 5, 6, 7], [8], [5, 5]])
     plain = cross_entropy(model(batch.source, batch.inputs).logits, batch.outputs)
-    assert torch.equal(teach(model, batch, TrainingConfig()).loss.total, plain.total)
+    assert torch.equal(training_step(model, batch, TrainingConfig()).loss.total, plain.total)
     torch.manual_seed(5)
-    assert not torch.equal(teach(model, batch, TrainingConfig(), share=0.9).loss.total, plain.total)
+    assert not torch.equal(training_step(model, batch, TrainingConfig(), share=0.9).loss.total, plain.total)
 
 
 def test_hard_attention_hands_out_its_draws_step_by_step() -> None:
     model, batch = model_of("bahdanau", kind="attention", alignment="hard").train(), batch_of([[4, 5, 6, 7], [8], [5]])
-    drawn = own_words(model, model.start(batch.source), batch.inputs, 0.5).drawn
+    drawn = forward_with_sampling(model, model.start(batch.source), batch.inputs, 0.5).drawn
     assert drawn is not None
     assert drawn.log_probs.shape == drawn.entropy.shape == batch.inputs.shape
 
@@ -196,5 +196,5 @@ def test_what_is_not_a_number_is_left_to_the_loss() -> None:
     with torch.no_grad():
         model.decoder.output.bias.fill_(torch.nan)
     batch = batch_of([[4, 5, 6, 7], [8], [5, 5]])
-    taught = teach(model, batch, TrainingConfig(), share=0.9)
+    taught = training_step(model, batch, TrainingConfig(), share=0.9)
     assert not torch.isfinite(taught.loss.plain)

@@ -16,7 +16,7 @@ from antiphon.errors import ConfigError
 from antiphon.model_folder import LoadedModel, fresh_model, load_model
 from antiphon.training.display import SilentDisplay
 from antiphon.training.run import train_run
-from antiphon.training.transfer import fill_parts
+from antiphon.training.transfer import transfer_weights
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def beginning_with(run: Path, table: Path, **model: Any) -> Config:  # noqa: ANN
 
 def filled(config: Config, there: LoadedModel) -> tuple[dict[str, Tensor], list[str]]:
     model, said = fresh_model(config, there.source, there.target_tokenizer), list[str]()
-    fill_parts(model, config, there.source, there.target_tokenizer, said.append)
+    transfer_weights(model, config, there.source, there.target_tokenizer, said.append)
     return model.state_dict(), said
 
 
