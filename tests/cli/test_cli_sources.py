@@ -196,8 +196,8 @@ def test_exports_and_shortlists_are_for_one_text(antiphon, place: Path, tmp_path
 
 def test_the_card_and_the_data_say_what_the_sources_are(place: Path) -> None:
     card = (place / "two" / "card.md").read_text()
-    assert "makes text of text and features" in card
-    assert "- source[1]: files of kind `features`, whose paths stand in column `path`" in card
+    assert "turns text and features into text" in card
+    assert "- source[1]: files of kind `features`, whose paths are in column `path`" in card
     assert "a text TAB a path" in card
     facts = json.loads((place / "two" / "data.json").read_text())
     assert facts["read"]["kinds"] == ["text", "features"]

@@ -41,7 +41,7 @@ def test_recipes_and_pages_are_inside(installed: Path, tmp_path: Path) -> None:
     listed = run(installed, tmp_path, "recipes", "ls")
     assert listed.returncode == 0
     assert {"reverse", "g2p", "translate"} <= {line.split()[0] for line in listed.stdout.splitlines()}
-    for name in ("py.typed", "reports/report.html", "reports/report.css"):
+    for name in ("py.typed", "reports/templates/report.html.j2", "reports/templates/card.md.j2"):
         assert (installed / "antiphon" / name).is_file()
 
 

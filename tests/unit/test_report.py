@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from antiphon.plots.attention_matrix import draw_attention
-from antiphon.reports.card import attends, write_card
+from antiphon.reports.card import has_attention, write_card
 from antiphon.reports.report import write_report
 from antiphon.reports.run_record import read_record
 
@@ -200,7 +200,7 @@ def test_the_card_says_what_it_is_and_how_to_use_it(run: Path) -> None:
 )
 def test_only_a_model_with_attention_is_explained(run: Path, model: str, draws: bool) -> None:
     (run / "config.yaml").write_text(f"model: {model}\n")
-    assert attends(run) == draws
+    assert has_attention(run) == draws
 
 
 def test_the_card_says_what_null_means_and_what_is_held_out_of_a_stream(run: Path) -> None:
@@ -229,7 +229,7 @@ def test_the_record_reads_what_is_whole(run: Path) -> None:
     record = read_record(run)
     assert [row["update"] for row in record.metrics] == [100.0, 200.0]
     assert "dev_loss" not in record.metrics[1]
-    assert [sample.right for sample in record.samples] == [False, True]
+    assert [sample.correct for sample in record.samples] == [False, True]
     assert record.best() == record.metrics[1]
     assert record.best_value() == 20.25
     (run / "summary.json").unlink()

@@ -21,11 +21,11 @@ def train(
 ) -> None:
     """Train a model; the same command again goes on where it stood."""
     from antiphon import api
-    from antiphon.reports.card import attends
+    from antiphon.reports.card import has_attention
     from antiphon.training.display import open_display
 
     run = api.train(config, out=out, overrides=overrides or [], fresh=fresh, display=open_display())
     put_line(str(run))
     name = shlex.quote(str(run))
-    look = f"explain {name} TEXT" if attends(run) else f"map {name} FILE"
+    look = f"explain {name} TEXT" if has_attention(run) else f"map {name} FILE"
     say(f"next: {program()} generate {name} FILE, {program()} {look}, or open {run / 'report.html'}")

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 import math
 import re
-from importlib import resources
+from dataclasses import dataclass
 from pathlib import Path
-from string import Template
+
+from jinja2.filters import do_filesizeformat
 
 from antiphon._version import __version__
 from antiphon.files import write_text
 from antiphon.plots.style import metric_label
-from antiphon.reports import markup
-from antiphon.reports.markup import Html, definitions, facts, number, picture, section, table, text
-from antiphon.reports.run_record import Record, Sample, read_record
+from antiphon.reports.render import is_number, render
+from antiphon.reports.run_record import RunRecord, SampleOutput, read_record
 
 __all__ = ["write_report"]
 
@@ -21,62 +22,65 @@ _PICTURES = 12  # attention pictures inside the file; the newest
 _SOURCES = 30  # sources whose answers are shown
 
 
+@dataclass(frozen=True)
+class Table:
+    """Rows under a head; row `best` is highlighted."""
+
+    head: list[str]
+    rows: list[list[object]]
+    best: int | None = None
+
+    @property
+    def column_kinds(self) -> list[str]:
+        """`number` for a column that holds only numbers and empty cells, else `text`."""
+        columns = zip(*self.rows, strict=True)
+        return ["number" if all(cell == "" or is_number(cell) for cell in column) else "text" for column in columns]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A PNG to be put inside the page, in base64."""
+
+    name: str
+    data: str
+
+
 def write_report(run: Path) -> None:
-    """Read what the run folder holds and write its report.html; what is missing is left out."""
+    """Read the run folder and write its report.html; what is missing is left out."""
     record = read_record(run)
-    parts = resources.files("antiphon.reports")
-    page = Template(parts.joinpath("report.html").read_text(encoding="utf-8")).substitute(
-        title=text(record.name),
-        style=parts.joinpath("report.css").read_text(encoding="utf-8"),
-        command=Html(f'<pre class="command">{text(record.command)}</pre>') if record.command else "",
-        tiles=_tiles(record),
-        sections="\n".join(part for part in _sections(record) if part),
-        version=text(__version__),
-    )
-    write_text(run / "report.html", page)
+    values = {
+        "name": record.name,
+        "version": __version__,
+        "command": record.command,
+        "tiles": _tiles(record),
+        "ending": _ending(record),
+        "curves": _picture(run / "results.png", "results"),
+        "histories": _histories(record.samples),
+        "shown_sources": _SOURCES,
+        "evaluations": _evaluations(record),
+        "config": _split_comments(record.config),
+        "environment": _facts(record.environment),
+        "files": _files(run),
+    }
+    write_text(run / "report.html", render("report.html.j2", values | _attention(run) | _data(record)))
 
 
-def _sections(record: Record) -> list[Html]:
-    return [
-        _stopped(record),
-        section("Learning", _curves(record.run)),
-        section("Answers while it learnt", _answers(record.samples)),
-        section("Attention", *_attention(record.run)),
-        section("Evaluations on dev", _evaluations(record)),
-        section("Data", *_data(record)),
-        section("Configuration", markup.yaml(record.config)),
-        section("Environment", facts(record.environment)),
-        section("Files", _files(record.run)),
-    ]
-
-
-def _curves(run: Path) -> Html:
-    """Four panels side by side: on a narrow screen they scroll rather than shrink."""
-    drawn = picture(run / "results.png", "")
-    return Html(f'<div class="curves">{drawn}</div>') if drawn else Html("")
-
-
-def _tiles(record: Record) -> Html:
-    """The few numbers one looks for first."""
+def _tiles(record: RunRecord) -> dict[str, object]:
+    """The key figures of a run by name."""
     summary = record.summary
-    tiles: list[tuple[object, str]] = [(record.best_value(), f"dev {metric_label(record.metric)}")]
-    tiles += [(summary.get("parameters"), "parameters"), (summary.get("updates"), "updates")]
-    tiles += [(_epochs(summary.get("epochs")), "epochs"), (_duration(summary.get("seconds")), "training time")]
-    drawn = [
-        f'<div class="tile"><b>{text(number(fact) if isinstance(fact, int | float) else fact)}</b>'
-        f"<span>{text(name)}</span></div>"
-        for fact, name in tiles
-        if fact is not None
-    ]
-    return Html('<div class="tiles">' + "".join(drawn) + "</div>") if drawn else Html("")
-
-
-def _epochs(passes: object) -> str | None:
-    return f"{passes:.1f}" if isinstance(passes, int | float) else None
+    epochs = summary.get("epochs")
+    tiles = {
+        f"dev {metric_label(record.metric)}": record.best_value(),
+        "parameters": summary.get("parameters"),
+        "updates": summary.get("updates"),
+        "epochs": f"{epochs:.1f}" if is_number(epochs) else None,
+        "training time": _duration(summary.get("seconds")),
+    }
+    return {name: value for name, value in tiles.items() if value is not None}
 
 
 def _duration(seconds: object) -> str | None:
-    if not isinstance(seconds, int | float):
+    if not is_number(seconds):
         return None
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
@@ -85,122 +89,108 @@ def _duration(seconds: object) -> str | None:
     return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
 
 
-def _stopped(record: Record) -> Html:
-    summary = record.summary
-    pairs: list[tuple[str, object]] = []
+def _ending(record: RunRecord) -> dict[str, str]:
+    """Why training stopped, and with which weights."""
+    summary, ending = record.summary, {}
     if summary.get("stopped"):
-        pairs.append(("stopped", summary["stopped"]))
+        ending["stopped"] = str(summary["stopped"])
     if summary.get("weights"):
         best = summary.get("best_update")
         when = "no evaluation yet" if best is None else f"best at update {best}"
-        pairs.append(("weights kept", f"{summary['weights']} ({when})"))
+        ending["weights kept"] = f"{summary['weights']} ({when})"
     if summary.get("skipped_updates"):
-        pairs.append(("skipped updates", f"{summary['skipped_updates']} (their loss was not a number)"))
-    return section("How it ended", definitions(pairs))
+        ending["skipped updates"] = f"{summary['skipped_updates']} (their loss was not a number)"
+    return ending
 
 
-def _answers(samples: list[Sample]) -> Html:
-    """For every source or prompt: the last answer, right or wrong by update, and all answers folded away."""
-    by_source: dict[str, list[Sample]] = {}
+def _histories(samples: list[SampleOutput]) -> list[list[SampleOutput]]:
+    """The answers to each source or prompt, in the order of training."""
+    by_source: dict[str, list[SampleOutput]] = {}
     for sample in sorted(samples, key=lambda sample: sample.update):
         by_source.setdefault(sample.source, []).append(sample)
-    blocks = [_answer(history) for history in list(by_source.values())[:_SOURCES]]
-    if len(by_source) > _SOURCES:
-        blocks.append(Html(f'<p class="note">{len(by_source) - _SOURCES} more in samples.jsonl</p>'))
-    return Html("\n".join(blocks))
+    return list(by_source.values())
 
 
-def _answer(history: list[Sample]) -> Html:
-    last = history[-1]
-    if last.right is None:
-        pairs = [("prompt", text(last.source))]
-    else:
-        pairs = [("source", text(last.source)), ("reference", text(" · ".join(last.references)))]
-    pairs.append((f"answer at {number(last.update)}", Html(f"{_mark(last)} {text(last.output)}".strip())))
-    body = "".join(f"<dt>{text(name)}</dt><dd>{value}</dd>" for name, value in pairs)
-    if len(history) == 1:
-        return Html(f'<div class="sample"><dl>{body}</dl></div>')
-    squares = "".join(
-        f'<i class="{"right" if sample.right else "wrong"}" title="{number(sample.update)}: {text(sample.output)}"></i>'
-        for sample in history
-        if sample.right is not None
-    )
-    rows: list[list[object]] = [[sample.update, _mark(sample), sample.output] for sample in history]
-    folded = markup.details(f"all {len(history)} answers", table(["update", "", "answer"], rows))
-    strip = f'<div class="strip">{squares}</div>' if squares else ""
-    return Html(f'<div class="sample"><dl>{body}</dl>{strip}{folded}</div>')
+def _attention(run: Path) -> dict[str, object]:
+    """The newest pictures; those with a panel for each head need the whole width, so they are apart."""
+    paths = sorted((run / "attention").glob("*.png"), key=_natural_order)
+    pictures = [picture for path in paths[-_PICTURES:] if (picture := _picture(path, f"attention/{path.name}"))]
+    heads = [picture for picture in pictures if picture.name.endswith("-heads.png")]
+    matrices = [picture for picture in pictures if picture not in heads]
+    return {"attention": matrices, "heads": heads, "older_pictures": max(0, len(paths) - _PICTURES)}
 
 
-def _mark(sample: Sample) -> Html:
-    if sample.right is None:
-        return Html("")
-    return Html('<span class="right">✓ right</span>' if sample.right else '<span class="wrong">✗ wrong</span>')
-
-
-def _attention(run: Path) -> list[Html]:
-    """The newest pictures: matrices of texts, and what was looked at in pictures, sounds and videos."""
-    paths = sorted((run / "attention").glob("*.png"), key=_natural)
-    newest = paths[-_PICTURES:]
-    heads = [path for path in newest if path.stem.endswith("-heads")]  # a panel for each, so they need the whole width
-    drawn = _gallery("gallery", [path for path in newest if path not in heads]) + _gallery("gallery wide", heads)
-    if not drawn:
-        return []
-    left = len(paths) - _PICTURES
-    more = f" {left} older ones are in attention/." if left > 0 else ""
-    mean = " Of many heads the mean comes first, then each of them." if heads else ""
-    shown = (
-        "Each token written has a row or a picture of its own: what it looked at; the stronger the colour, the more."
-    )
-    return [Html(f'<p class="note">{text(shown + mean + more)}</p>'), Html(drawn)]
-
-
-def _gallery(kind: str, paths: list[Path]) -> str:
-    drawn = "".join(picture(path, f"attention/{path.name}") for path in paths)
-    return f'<div class="{kind}">{drawn}</div>' if drawn else ""
-
-
-def _natural(path: Path) -> list[tuple[int, str]]:
+def _natural_order(path: Path) -> list[tuple[int, str]]:
     """`update-900` before `update-1000`."""
     return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", path.stem)]
 
 
-def _evaluations(record: Record) -> Html:
+def _picture(path: Path, name: str) -> Picture | None:
+    """None if the file cannot be read."""
+    try:
+        return Picture(name, base64.b64encode(path.read_bytes()).decode("ascii"))
+    except OSError:
+        return None
+
+
+def _evaluations(record: RunRecord) -> Table | None:
     if not record.metrics:
-        return Html("")
+        return None
     head = [name for name in dict.fromkeys(name for row in record.metrics for name in row) if name != "best"]
-    rows: list[list[object]] = [[_figure(name, row.get(name)) for name in head] for row in record.metrics]
+    rows = [[_cell(name, row.get(name)) for name in head] for row in record.metrics]
     best = record.best()
-    place = record.metrics.index(best) if best is not None else None
-    return table([name.replace("_", " ") for name in head], rows, best=place)
+    return Table(
+        [name.replace("_", " ") for name in head], rows, best=None if best is None else record.metrics.index(best)
+    )
 
 
-def _figure(name: str, value: float | None) -> object:
-    """One cell; empty for what was not measured."""
+def _cell(name: str, value: float | None) -> object:
+    """Empty for what was not measured."""
     if value is None or (name == "tokens_per_second" and math.isnan(value)):
         return ""
     return round(value, 1) if name == "epoch" else value
 
 
-def _data(record: Record) -> list[Html]:
-    known = dict(record.data)
-    warnings = known.pop("warnings", [])
-    said = warnings if isinstance(warnings, list) else [warnings]
-    drawn = [Html(f'<p class="warning">{text(warning)}</p>') for warning in said]
-    plain = {name: value for name, value in known.items() if not isinstance(value, dict | list)}
-    drawn.append(facts(plain))
-    for name, value in known.items():
-        if isinstance(value, dict | list) and value:
-            drawn.append(Html(f"<h3>{text(str(name).replace('_', ' '))}</h3>{facts(value)}"))
-    return drawn
+def _data(record: RunRecord) -> dict[str, object]:
+    """The warnings, the plain facts and the nested facts of data.json."""
+    data = dict(record.data)
+    warnings = data.pop("warnings", [])
+    nested = {name: value for name, value in data.items() if isinstance(value, dict | list)}
+    return {
+        "warnings": warnings if isinstance(warnings, list) else [warnings],
+        "data": _facts({name: value for name, value in data.items() if name not in nested}),
+        "data_details": _facts({name: value for name, value in nested.items() if value}),
+    }
 
 
-def _files(run: Path) -> Html:
-    """Everything in the folder with its size; folders as one line."""
+def _facts(value: object) -> object:
+    """JSON made ready for the page: equal mappings become a table, names lose their underscores."""
+    if isinstance(value, dict):
+        return {str(name).replace("_", " "): _facts(item) for name, item in value.items()}
+    if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+        head = list(dict.fromkeys(name for item in value for name in item))
+        rows = [["" if item.get(name) is None else _facts(item[name]) for name in head] for item in value]
+        return Table([str(name).replace("_", " ") for name in head], rows)
+    if isinstance(value, list):
+        return [_facts(item) for item in value]
+    if isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value):
+        return f"{value[:12]}…"  # a checksum: enough to compare by eye
+    return "none" if value is None else value
+
+
+def _split_comments(yaml: str) -> list[tuple[str, str]]:
+    """The lines of a YAML file, each as code and comment."""
+    lines = [re.fullmatch(r"(.*?)((?:(?:^|\s)#.*)?)", line) for line in yaml.strip("\n").split("\n")]
+    return [(line[1], line[2]) for line in lines if line] if yaml.strip() else []
+
+
+def _files(run: Path) -> Table | None:
+    """Everything in the folder with its size; a folder is one line."""
     rows: list[list[object]] = []
     for path in sorted(run.iterdir()) if run.is_dir() else []:
         if path.name.startswith(".") or path.name == "report.html":
             continue
         inside = [file for file in path.rglob("*") if file.is_file()] if path.is_dir() else [path]
         name = f"{path.name}/ ({len(inside)} files)" if path.is_dir() else path.name
-        rows.append([name, markup.size(sum(file.stat().st_size for file in inside))])
-    return table(["file", "size"], rows) if rows else Html("")
+        rows.append([name, do_filesizeformat(sum(file.stat().st_size for file in inside))])
+    return Table(["file", "size"], rows) if rows else None

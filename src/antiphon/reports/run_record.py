@@ -1,4 +1,4 @@
-"""What a run folder says about itself, read for the report and the card. What is missing or broken is left out."""
+"""Read the files of a run folder for the report and the card. What is missing or broken is left out."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Record", "Sample", "read_record"]
+__all__ = ["RunRecord", "SampleOutput", "read_record"]
 
 
 @dataclass(frozen=True)
-class Sample:
-    """What the model answered to one source at one moment of the training."""
+class SampleOutput:
+    """The output for one source at one update of the training."""
 
     update: int
     source: str
@@ -22,14 +22,14 @@ class Sample:
     output: str
 
     @property
-    def right(self) -> bool | None:
-        """None: there is nothing to compare with, for a language model goes on as it likes."""
+    def correct(self) -> bool | None:
+        """None without references: a language model continues a text freely."""
         return self.output in self.references if self.references else None
 
 
 @dataclass(frozen=True)
-class Record:
-    """The files of a run, as far as they are there."""
+class RunRecord:
+    """The content of the files of a run; a missing one is empty."""
 
     run: Path
     config: str = ""
@@ -38,7 +38,7 @@ class Record:
     data: dict[str, Any] = field(default_factory=dict)
     summary: dict[str, Any] = field(default_factory=dict)
     metrics: list[dict[str, float]] = field(default_factory=list)
-    samples: list[Sample] = field(default_factory=list)
+    samples: list[SampleOutput] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -49,23 +49,23 @@ class Record:
         return str(self.summary.get("metric") or "loss")
 
     def best(self) -> dict[str, float] | None:
-        """The evaluation whose weights were chosen: the one the summary names, else the last one marked."""
+        """The evaluation whose weights were chosen: the one named in the summary, else the last one marked as best."""
         named = [row for row in self.metrics if row.get("update") == self.summary.get("best_update")]
         marked = [row for row in self.metrics if row.get("best") == 1.0]
         candidates = named or marked
         return candidates[-1] if candidates else None
 
     def best_value(self) -> float | None:
-        """The metric the weights were chosen by, at its best."""
+        """The best value of the metric that chose the weights."""
         value = self.summary.get("best_value")
         if isinstance(value, int | float):
             return float(value)
         return (self.best() or {}).get("dev_loss" if self.metric == "loss" else self.metric)
 
 
-def read_record(run: Path) -> Record:
-    """All that can be read; never an error."""
-    return Record(
+def read_record(run: Path) -> RunRecord:
+    """Read whatever can be read; never raises."""
+    return RunRecord(
         run=run,
         config=_text(run / "config.yaml"),
         command=_text(run / "command.txt").strip(),
@@ -97,7 +97,7 @@ def _json(text: str) -> object:
 
 
 def _numbers(path: Path) -> list[dict[str, float]]:
-    """The rows of a CSV; an empty or unreadable cell is not there, a row without an update is none."""
+    """The rows of a CSV, without empty or unreadable cells and without rows that have no update."""
     rows = []
     for cells in csv.DictReader(_text(path).split("\n"), quoting=csv.QUOTE_NONE):
         row = {name: number for name, cell in cells.items() if name and (number := _number(cell)) is not None}
@@ -113,13 +113,13 @@ def _number(cell: object) -> float | None:
         return None
 
 
-def _samples(path: Path) -> list[Sample]:
-    found = []
+def _samples(path: Path) -> list[SampleOutput]:
+    samples = []
     for line in _text(path).split("\n"):  # not splitlines: U+2028 may stand inside a text
         value = _json(line)
         if isinstance(value, dict) and {"update", "source", "output"} <= value.keys():
             references = value.get("references")
             texts = tuple(str(text) for text in references) if isinstance(references, list) else ()
             update = value["update"] if isinstance(value["update"], int) else 0
-            found.append(Sample(update, str(value["source"]), texts, str(value["output"])))
-    return found
+            samples.append(SampleOutput(update, str(value["source"]), texts, str(value["output"])))
+    return samples
