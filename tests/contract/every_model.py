@@ -23,8 +23,8 @@ from antiphon.data.tokenizers import EOS, PAD, SOS
 from antiphon.models.build import build_model
 from antiphon.models.decoders.decoder import Looks, Step
 from antiphon.models.model import SequenceModel
-from antiphon.search.beam import ShrinkingRoom, beam_search
-from antiphon.search.hypothesis import Ask
+from antiphon.search.beam import ShrinkingBeam, beam_search
+from antiphon.search.hypothesis import SearchRequest
 from antiphon.sequence import Sequence, State
 from antiphon.training.step import training_step
 
@@ -193,11 +193,11 @@ def step_of(model: SequenceModel) -> Callable[[Tensor, State], tuple[Tensor, Sta
     return step
 
 
-AROUND = Ask(sentences=3, start=SOS, end=EOS, max_length=3)
+AROUND = SearchRequest(sentences=3, start=SOS, end=EOS, max_length=3)
 
 
 def finds_answers_with_the_scores_of_teacher_forcing(model: SequenceModel) -> None:
-    found = beam_search(step_of(model), model.start(source_batch(ROWS)), AROUND, room=ShrinkingRoom(2))
+    found = beam_search(step_of(model), model.start(source_batch(ROWS)), AROUND, policy=ShrinkingBeam(2))
     answers = [(row, answer) for row, answers in zip(ROWS, found, strict=True) for answer in answers]
     assert len({(tuple(row), answer.tokens) for row, answer in answers}) == 6
     inputs = Sequence.of_ids([[SOS, *answer.tokens[:-1]] for _, answer in answers], PAD)

@@ -12,7 +12,7 @@ from tiny_models import ROWS, close, tiny_model
 from antiphon.config.networks import ModelConfig
 from antiphon.data.batches import source_batch
 from antiphon.models.model import SequenceModel
-from antiphon.search.beam import ShrinkingRoom, beam_search
+from antiphon.search.beam import ShrinkingBeam, beam_search
 from antiphon.search.greedy import greedy_search
 from antiphon.sequence import State
 
@@ -52,6 +52,6 @@ def test_selected_states_go_on_as_if_computed_from_scratch(case: ModelConfig) ->
 def test_greedy_is_a_beam_of_one(case: ModelConfig) -> None:
     model, source = tiny_model(case).requires_grad_(False), source_batch(ROWS)
     greedy = greedy_search(step_of(model), model.start(source), AROUND)
-    beam = beam_search(step_of(model), model.start(source), AROUND, room=ShrinkingRoom(1))
+    beam = beam_search(step_of(model), model.start(source), AROUND, policy=ShrinkingBeam(1))
     assert [[answer.tokens for answer in answers] for answers in beam] == [[one.tokens] for one in greedy]
     assert [answer.score for [answer] in beam] == pytest.approx([one.score for one in greedy])

@@ -23,7 +23,7 @@ from antiphon.data.tokenizers import EOS, PAD, SOS, SPECIALS
 from antiphon.models.build import build_model
 from antiphon.models.model import SequenceModel
 from antiphon.search.greedy import greedy_search
-from antiphon.search.hypothesis import Ask
+from antiphon.search.hypothesis import SearchRequest
 from antiphon.sequence import Sequence, State
 from antiphon.training.optimizers import build_optimizer
 from antiphon.training.step import training_step
@@ -66,7 +66,7 @@ def worst(model: SequenceModel, questions: list[Question]) -> float:
     model.eval()
     with torch.no_grad():
         start = model.start(sources(questions))
-    found = greedy_search(step, start, Ask(sentences=len(questions), start=SOS, end=EOS, max_length=10))
+    found = greedy_search(step, start, SearchRequest(sentences=len(questions), start=SOS, end=EOS, max_length=10))
     model.train()
     right: dict[str, list[bool]] = {task: [] for task, _ in questions}
     for question, answer in zip(questions, found, strict=True):

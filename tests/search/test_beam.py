@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from table_model import TableModel, TableState, all_strings, coarse_rows, loop_beam, seeded_rows
 
-from antiphon.search.beam import ShrinkingRoom, beam_search
+from antiphon.search.beam import ShrinkingBeam, beam_search
 from antiphon.search.greedy import greedy_search
-from antiphon.search.hypothesis import Ask, Hypothesis
+from antiphon.search.hypothesis import Hypothesis, SearchRequest
 
 END, START = 0, 99
 seeds = st.integers(0, 10_000)
@@ -24,8 +24,8 @@ def beam(model: TableModel, sentences: int, size: int, max_length: int, penalty:
     return beam_search(
         model,
         TableState.start(sentences),
-        Ask(sentences=sentences, start=START, end=END, max_length=max_length, length_penalty=penalty),
-        room=ShrinkingRoom(size),
+        SearchRequest(sentences=sentences, start=START, end=END, max_length=max_length, length_penalty=penalty),
+        policy=ShrinkingBeam(size),
     )
 
 
@@ -70,7 +70,7 @@ def test_a_beam_of_one_is_greedy(seed: int, V: int, length: int, make: object) -
     greedy = greedy_search(
         TableModel(rows),
         TableState.start(4),
-        Ask(sentences=4, start=START, end=END, max_length=length, length_penalty=1.0),
+        SearchRequest(sentences=4, start=START, end=END, max_length=length, length_penalty=1.0),
     )
     assert [[answer] for answer in greedy] == beam(TableModel(rows), 4, 1, length)
 
@@ -137,7 +137,7 @@ def test_a_sentence_that_cannot_go_on_comes_back_unfinished() -> None:
         assert next(answer.tokens for answer in stuck if not answer.finished) == (1, 1)
         assert len(fine) == size
     [first, _] = greedy_search(
-        TableModel(rows), TableState.start(2), Ask(sentences=2, start=START, end=END, max_length=4)
+        TableModel(rows), TableState.start(2), SearchRequest(sentences=2, start=START, end=END, max_length=4)
     )
     assert (first.tokens, first.finished) == ((1, 1), False)
 
@@ -146,9 +146,9 @@ def test_a_stuck_sentence_stays_stuck_whatever_its_end_is_called() -> None:
     def rows(_: int, history: tuple[int, ...]) -> list[float]:
         return [float("-inf")] * 3 if len(history) == 1 else [-0.5, -1.5, -2.0]
 
-    ask = Ask(sentences=1, start=START, end=2, max_length=5)
-    [greedy] = greedy_search(TableModel(rows), TableState.start(1), ask)
-    [[beam]] = beam_search(TableModel(rows), TableState.start(1), ask, room=ShrinkingRoom(1))
+    request = SearchRequest(sentences=1, start=START, end=2, max_length=5)
+    [greedy] = greedy_search(TableModel(rows), TableState.start(1), request)
+    [[beam]] = beam_search(TableModel(rows), TableState.start(1), request, policy=ShrinkingBeam(1))
     assert greedy == beam == Hypothesis((0,), (-0.5,), -0.5, False)
 
 
@@ -159,7 +159,7 @@ def test_what_is_not_a_number_is_never_chosen() -> None:
     [answers] = beam(TableModel(rows), 1, 2, 3)
     assert {token for answer in answers for token in answer.tokens} == {0, 2}
     [greedy] = greedy_search(
-        TableModel(rows), TableState.start(1), Ask(sentences=1, start=START, end=END, max_length=3)
+        TableModel(rows), TableState.start(1), SearchRequest(sentences=1, start=START, end=END, max_length=3)
     )
     assert greedy.tokens == (0,)
 
@@ -167,7 +167,9 @@ def test_what_is_not_a_number_is_never_chosen() -> None:
 def test_no_sentences_no_answers() -> None:
     model = TableModel(coarse_rows(1, 3))
     assert beam(model, 0, 3, 5) == []
-    assert greedy_search(model, TableState.start(0), Ask(sentences=0, start=START, end=END, max_length=5)) == []
+    assert (
+        greedy_search(model, TableState.start(0), SearchRequest(sentences=0, start=START, end=END, max_length=5)) == []
+    )
     assert model.asked == []
 
 
@@ -185,10 +187,10 @@ def test_check_is_called_each_step_and_its_exception_comes_out(method: str) -> N
             raise Stop
 
     model = TableModel(lambda _, __: [-9.0, -0.1, -0.2, -0.3, -0.4])
-    ask = Ask(sentences=2, start=START, end=END, max_length=9, check=check)
+    request = SearchRequest(sentences=2, start=START, end=END, max_length=9, check=check)
     searches: dict[str, Callable[[], object]] = {
-        "greedy": lambda: greedy_search(model, TableState.start(2), ask),
-        "beam": lambda: beam_search(model, TableState.start(2), ask, room=ShrinkingRoom(3)),
+        "greedy": lambda: greedy_search(model, TableState.start(2), request),
+        "beam": lambda: beam_search(model, TableState.start(2), request, policy=ShrinkingBeam(3)),
     }
     with pytest.raises(Stop):
         searches[method]()
@@ -207,9 +209,9 @@ def test_no_graph_is_built() -> None:
     beam_search(
         step,
         TableState.start(1),
-        Ask(sentences=1, start=START, end=END, max_length=3, length_penalty=0.0),
-        room=ShrinkingRoom(2),
+        SearchRequest(sentences=1, start=START, end=END, max_length=3, length_penalty=0.0),
+        policy=ShrinkingBeam(2),
     )
-    greedy_search(step, TableState.start(1), Ask(sentences=1, start=START, end=END, max_length=3))
+    greedy_search(step, TableState.start(1), SearchRequest(sentences=1, start=START, end=END, max_length=3))
     assert seen
     assert not any(seen)

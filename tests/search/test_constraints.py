@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from table_model import Rows, TableModel, TableState, loop_beam, seeded_rows
 
-from antiphon.search.beam import ShrinkingRoom, beam_search
-from antiphon.search.constraints import Forbidden
+from antiphon.search.beam import ShrinkingBeam, beam_search
+from antiphon.search.constraints import ForbiddenTokens
 from antiphon.search.greedy import greedy_search
-from antiphon.search.hypothesis import Ask, Hypothesis
+from antiphon.search.hypothesis import Hypothesis, SearchRequest
 
 END, START, V = 0, 99, 6
 
@@ -21,21 +21,28 @@ def both(
     greedy = greedy_search(
         TableModel(rows),
         TableState.start(sentences),
-        Ask(sentences=sentences, start=START, end=END, max_length=7, prefixes=prefixes, rules=(Forbidden(forbidden),)),
+        SearchRequest(
+            sentences=sentences,
+            start=START,
+            end=END,
+            max_length=7,
+            prefixes=prefixes,
+            constraints=(ForbiddenTokens(forbidden),),
+        ),
     )
     beam = beam_search(
         TableModel(rows),
         TableState.start(sentences),
-        Ask(
+        SearchRequest(
             sentences=sentences,
             start=START,
             end=END,
             max_length=7,
             length_penalty=0.0,
             prefixes=prefixes,
-            rules=(Forbidden(forbidden),),
+            constraints=(ForbiddenTokens(forbidden),),
         ),
-        room=ShrinkingRoom(size),
+        policy=ShrinkingBeam(size),
     )
     return greedy, beam
 
@@ -95,9 +102,11 @@ def test_forbidding_changes_the_answer() -> None:
         return [-3.0, -0.1, -3.0]
 
     for forbidden, expected in (((), (1, 1)), ((1,), (0,))):
-        ask = Ask(sentences=1, start=START, end=END, max_length=2, rules=(Forbidden(forbidden),))
-        [greedy] = greedy_search(TableModel(rows), TableState.start(1), ask)
-        [[beam]] = beam_search(TableModel(rows), TableState.start(1), ask, room=ShrinkingRoom(1))
+        request = SearchRequest(
+            sentences=1, start=START, end=END, max_length=2, constraints=(ForbiddenTokens(forbidden),)
+        )
+        [greedy] = greedy_search(TableModel(rows), TableState.start(1), request)
+        [[beam]] = beam_search(TableModel(rows), TableState.start(1), request, policy=ShrinkingBeam(1))
         assert greedy.tokens == beam.tokens == expected
 
 

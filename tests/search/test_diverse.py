@@ -7,20 +7,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from table_model import MINUS, History, Rows, TableModel, TableState, seeded_rows
 
-from antiphon.search.beam import KeptRoom, Room, ShrinkingRoom, beam_search
+from antiphon.search.beam import BeamPolicy, PatientBeam, ShrinkingBeam, beam_search
 from antiphon.search.diverse import Diversity, diverse_search
-from antiphon.search.hypothesis import Ask, Hypothesis
+from antiphon.search.hypothesis import Hypothesis, SearchRequest
 
 END, START, V, LONGEST, SENTENCES, PENALTY = 0, 99, 5, 5, 3, 0.6
 
 
-def ask(sentences: int = SENTENCES) -> Ask:
-    return Ask(sentences=sentences, start=START, end=END, max_length=LONGEST, length_penalty=PENALTY)
+def request(sentences: int = SENTENCES) -> SearchRequest:
+    return SearchRequest(sentences=sentences, start=START, end=END, max_length=LONGEST, length_penalty=PENALTY)
 
 
-def searched(rows: Rows, room: Room, diversity: Diversity, sentences: int = SENTENCES) -> list[list[Hypothesis]]:
+def searched(
+    rows: Rows, policy: BeamPolicy, diversity: Diversity, sentences: int = SENTENCES
+) -> list[list[Hypothesis]]:
     model, state = TableModel(rows), TableState.start(sentences)
-    return diverse_search(model, state, ask(sentences), room=room, diversity=diversity, vocabulary=V)
+    return diverse_search(model, state, request(sentences), policy=policy, diversity=diversity, vocabulary=V)
 
 
 def texts(answers: list[Hypothesis]) -> list[History]:
@@ -58,7 +60,7 @@ def answer_of(way: tuple[History, list[float]], *, finished: bool) -> Hypothesis
 def test_it_is_the_loop(seed: int, size: int, groups: int, strength: float) -> None:
     """The cost is that of all groups before, in this step alone; the scores are the model's own."""
     rows = seeded_rows(seed, V)
-    found = searched(rows, ShrinkingRoom(size), Diversity(groups, strength))
+    found = searched(rows, ShrinkingBeam(size), Diversity(groups, strength))
     for sentence, answers in enumerate(found):
         expected = loop_diverse(rows, sentence, size=size, groups=groups, strength=strength)
         assert [(a.tokens, a.finished) for a in answers] == [(a.tokens, a.finished) for a in expected]
@@ -66,11 +68,11 @@ def test_it_is_the_loop(seed: int, size: int, groups: int, strength: float) -> N
 
 
 @settings(max_examples=10)
-@given(st.integers(0, 10_000), st.sampled_from([ShrinkingRoom(2), ShrinkingRoom(3), KeptRoom(2, 1.0)]))
-def test_next_to_no_cost_makes_each_group_the_same_beam(seed: int, room: Room) -> None:
+@given(st.integers(0, 10_000), st.sampled_from([ShrinkingBeam(2), ShrinkingBeam(3), PatientBeam(2, 1.0)]))
+def test_next_to_no_cost_makes_each_group_the_same_beam(seed: int, policy: BeamPolicy) -> None:
     rows = seeded_rows(seed, V)
-    alike = searched(rows, room, Diversity(3, 1e-12))
-    plain = beam_search(TableModel(rows), TableState.start(SENTENCES), ask(), room=room)
+    alike = searched(rows, policy, Diversity(3, 1e-12))
+    plain = beam_search(TableModel(rows), TableState.start(SENTENCES), request(), policy=policy)
     assert [texts(answers) for answers in alike] == [texts(answers) for answers in plain]
 
 
@@ -78,10 +80,10 @@ def test_next_to_no_cost_makes_each_group_the_same_beam(seed: int, room: Room) -
 @given(st.integers(0, 10_000), st.floats(0.1, 2))
 def test_alone_as_in_a_batch(seed: int, strength: float) -> None:
     rows = seeded_rows(seed, V)
-    together = searched(rows, KeptRoom(2, 1.0), Diversity(2, strength))
+    together = searched(rows, PatientBeam(2, 1.0), Diversity(2, strength))
     for sentence, answers in enumerate(together):
         moved: Rows = lambda _, history, number=sentence: rows(number, history)  # type: ignore[misc]  # noqa: E731
-        assert searched(moved, KeptRoom(2, 1.0), Diversity(2, strength), sentences=1) == [answers]
+        assert searched(moved, PatientBeam(2, 1.0), Diversity(2, strength), sentences=1) == [answers]
 
 
 def test_a_dear_token_is_said_by_one_group_only() -> None:
@@ -92,7 +94,7 @@ def test_a_dear_token_is_said_by_one_group_only() -> None:
         return then if history else first
 
     for strength, expected in ((0.4, [(1, END)]), (1.1, [(1, END), (2, END)]), (1.6, [(1, END), (2, END), (3, END)])):
-        [found] = searched(rows, ShrinkingRoom(1), Diversity(3, strength), sentences=1)
+        [found] = searched(rows, ShrinkingBeam(1), Diversity(3, strength), sentences=1)
         assert texts(found) == expected
         assert [answer.score * 2**PENALTY for answer in found] == pytest.approx([-0.5, -1.5, -2.0][: len(found)])
 
@@ -102,8 +104,8 @@ def test_its_answers_differ_more_than_those_of_a_beam() -> None:
     more = fewer = 0
     for seed in range(12):
         rows = seeded_rows(seed, V)
-        diverse = searched(rows, ShrinkingRoom(2), Diversity(2, 1.5))
-        plain = beam_search(TableModel(rows), TableState.start(SENTENCES), ask(), room=ShrinkingRoom(4))
+        diverse = searched(rows, ShrinkingBeam(2), Diversity(2, 1.5))
+        plain = beam_search(TableModel(rows), TableState.start(SENTENCES), request(), policy=ShrinkingBeam(4))
         for one, other in zip(diverse, plain, strict=True):
             kinds = [len({answer.tokens[0] for answer in answers}) for answers in (one, other)]
             more, fewer = more + (kinds[0] > kinds[1]), fewer + (kinds[0] < kinds[1])

@@ -11,8 +11,8 @@ import torch
 from table_model import TableModel, TableState, coarse_rows, seeded_rows
 
 from antiphon.search.greedy import greedy_search
-from antiphon.search.hypothesis import Ask, Hypothesis
-from antiphon.search.sampling import Sampling, dice, draw, sample_search
+from antiphon.search.hypothesis import Hypothesis, SearchRequest
+from antiphon.search.sampling import Sampling, draw_tokens, random_stream, sample_search
 
 START, END, VOCABULARY = 99, 0, 5
 P = [0.4, 0.3, 0.15, 0.1, 0.05]
@@ -25,9 +25,9 @@ def sampled(
     return sample_search(
         model,
         TableState.start(sentences),
-        Ask(sentences=sentences, start=START, end=END, max_length=max_length),
+        SearchRequest(sentences=sentences, start=START, end=END, max_length=max_length),
         sampling=sampling,
-        draws=[dice(sampling.seed, first + number) for number in range(sentences)],
+        random_streams=[random_stream(sampling.seed, first + number) for number in range(sentences)],
     )
 
 
@@ -87,10 +87,12 @@ def test_equal_probabilities_are_cut_off_from_the_end() -> None:
 def test_the_numbers_cut_the_table_in_order() -> None:
     scores = torch.tensor([P], dtype=torch.float64).log()
     for number, token in ((0.0, 0), (0.399, 0), (0.401, 1), (0.699, 1), (0.701, 2), (0.949, 3), (0.951, 4)):
-        assert draw(scores, torch.tensor([number]).double(), Sampling()).tolist() == [token]
+        assert draw_tokens(scores, torch.tensor([number]).double(), Sampling()).tolist() == [token]
     last = torch.tensor([math.nextafter(1.0, 0.0)]).double()
-    assert draw(scores, last, Sampling()).tolist() == [4]
-    assert draw(scores, last, Sampling(top_k=3)).tolist() == [2], "nothing that was cut off, not even by rounding"
+    assert draw_tokens(scores, last, Sampling()).tolist() == [4]
+    assert draw_tokens(scores, last, Sampling(top_k=3)).tolist() == [2], (
+        "nothing that was cut off, not even by rounding"
+    )
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -98,7 +100,7 @@ def test_the_numbers_cut_the_table_in_order() -> None:
 def test_a_temperature_near_zero_is_greedy(seed: int, rows: object) -> None:
     """Ties apart: of equals greedy takes the lower token, a draw takes any."""
     model = TableModel(rows(seed, VOCABULARY))  # type: ignore[operator]
-    best = greedy_search(model, TableState.start(7), Ask(sentences=7, start=START, end=END, max_length=6))
+    best = greedy_search(model, TableState.start(7), SearchRequest(sentences=7, start=START, end=END, max_length=6))
     cold = sampled(model, 7, Sampling(temperature=1e-4, seed=seed))
     if rows is seeded_rows:
         assert cold == best
@@ -147,7 +149,7 @@ def test_a_start_for_each_sentence() -> None:
         seen.append(tokens.tolist())
         return torch.zeros(len(tokens), VOCABULARY), state
 
-    greedy_search(step, TableState.start(3), Ask(sentences=3, start=[7, 8, 9], end=END, max_length=1))
+    greedy_search(step, TableState.start(3), SearchRequest(sentences=3, start=[7, 8, 9], end=END, max_length=1))
     assert seen == [[7, 8, 9]]
 
 
@@ -179,6 +181,6 @@ def test_a_temperature_may_be_as_small_or_large_as_a_number_can(options: dict[st
     for temperature in (1e-300, 1e-320, 5e-324):
         sampling = Sampling(temperature=temperature, **options)
         assert sampling.problems() == []
-        assert draw(scores, torch.tensor([0.5]).double(), sampling).tolist() == [2]
+        assert draw_tokens(scores, torch.tensor([0.5]).double(), sampling).tolist() == [2]
     even = Sampling(temperature=1e308)
-    assert [draw(scores, torch.tensor([n / 5 + 0.1]).double(), even).item() for n in range(5)] == [0, 1, 2, 3, 4]
+    assert [draw_tokens(scores, torch.tensor([n / 5 + 0.1]).double(), even).item() for n in range(5)] == [0, 1, 2, 3, 4]

@@ -7,9 +7,9 @@ import math
 import pytest
 from table_model import History, TableModel, TableState
 
-from antiphon.search.beam import ShrinkingRoom, beam_search
+from antiphon.search.beam import ShrinkingBeam, beam_search
 from antiphon.search.greedy import greedy_search
-from antiphon.search.hypothesis import Ask, Hypothesis
+from antiphon.search.hypothesis import Hypothesis, SearchRequest
 
 YES, OK, END, START = 0, 1, 2, 3
 
@@ -32,14 +32,14 @@ def search(size: int, length_penalty: float = 0.0, max_length: int = 5) -> list[
     return beam_search(
         TableModel(yes_or_ok),
         TableState.start(1),
-        Ask(sentences=1, start=START, end=END, max_length=max_length, length_penalty=length_penalty),
-        room=ShrinkingRoom(size),
+        SearchRequest(sentences=1, start=START, end=END, max_length=max_length, length_penalty=length_penalty),
+        policy=ShrinkingBeam(size),
     )[0]
 
 
 def test_greedy_says_yes_yes() -> None:
     [answer] = greedy_search(
-        TableModel(yes_or_ok), TableState.start(1), Ask(sentences=1, start=START, end=END, max_length=5)
+        TableModel(yes_or_ok), TableState.start(1), SearchRequest(sentences=1, start=START, end=END, max_length=5)
     )
     assert answer.tokens == (YES, YES, END)
     assert answer.finished
@@ -102,8 +102,8 @@ def test_both_survivors_may_come_from_the_second_hypothesis() -> None:
     [answers] = beam_search(
         TableModel(witch),
         TableState.start(1),
-        Ask(sentences=1, start=9, end=STOP, max_length=9, length_penalty=0.0),
-        room=ShrinkingRoom(2),
+        SearchRequest(sentences=1, start=9, end=STOP, max_length=9, length_penalty=0.0),
+        policy=ShrinkingBeam(2),
     )
     assert [answer.tokens for answer in answers] == [(THE, GREEN, STOP), (THE, WITCH, STOP)]
     assert [math.exp(answer.score) for answer in answers] == pytest.approx([0.2, 0.16])

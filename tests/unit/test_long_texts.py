@@ -14,7 +14,7 @@ from antiphon.inference import engine as writer
 from antiphon.inference.generation import Alternative, Generation, joined
 from antiphon.inference.generator import Generator
 from antiphon.inference.inputs import in_parts
-from antiphon.search.sampling import dice
+from antiphon.search.sampling import random_stream
 
 LONG = ["a b c d e .", "f e d !", "c b a ?", "a a b b c c d d"]
 
@@ -117,7 +117,9 @@ def test_what_is_drawn_differs_from_part_to_part(generator: Generator) -> None:
 def test_no_two_answers_are_drawn_with_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     """numpy reads [1, 2] and [1, 2, 0] as the same seed."""
     seen: list[float] = []
-    monkeypatch.setattr(writer, "dice", lambda *which: seen.append(dice(*which)()) or dice(*which))
+    monkeypatch.setattr(
+        writer, "random_stream", lambda *which: seen.append(random_stream(*which)()) or random_stream(*which)
+    )
     wishing(longest=6).generate([" ".join([LONG[0]] * 3)] * 2, sample=True, n_best=3)
     assert len(set(seen)) == len(seen) == 18
 

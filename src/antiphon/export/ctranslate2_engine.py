@@ -351,5 +351,5 @@ class CTranslate2Engine:
 
 
 def _kept(options: SearchOptions) -> int:
-    """So many answers have to end: rounded up, as KeptRoom does. CTranslate2 gets a patience that makes it whole."""
+    """So many answers have to end: rounded up, as PatientBeam does. CTranslate2 gets a patience that makes it whole."""
     return math.ceil(options.beam * (1.0 if options.patience is None else options.patience))

@@ -15,7 +15,7 @@ from antiphon.inference.inputs import Question, Wording
 from antiphon.ngrams.joint import JointNgrams
 from antiphon.search.hypothesis import Hypothesis
 from antiphon.search.options import SearchOptions
-from antiphon.search.phrases import Phrases, contains
+from antiphon.search.phrases import RequiredPhrases, contains
 from antiphon.search.rerank import by_coverage, by_joint, by_likeness
 
 __all__ = [
@@ -67,7 +67,7 @@ def unattended_flags(weights: np.ndarray, source: list[str]) -> list[str]:
 
 def missing_flags(best: Hypothesis, require: tuple[tuple[int, ...], ...], named: list[str]) -> list[str]:
     """Required phrases that are not in the answer after all."""
-    missing = Phrases(require).missing(best.tokens)
+    missing = RequiredPhrases(require).missing(best.tokens)
     lost = [name for phrase, name in zip(require, named, strict=True) if phrase in missing]
     return [f"required: not said: {', '.join(map(repr, lost))}"] if lost else []
 

@@ -20,36 +20,43 @@ from antiphon.inference.inputs import Question, Wording
 from antiphon.inference.rescoring import Looker, Scorer
 from antiphon.models.model import SequenceModel
 from antiphon.ngrams.joint import JointNgrams
-from antiphon.search.constraints import Forbidden, ForbiddenPhrases, LeastLength, MostLength, NoRepeat, Rule
-from antiphon.search.hypothesis import Ask, Check, Hypothesis
+from antiphon.search.constraints import (
+    Constraint,
+    ForbiddenPhrases,
+    ForbiddenTokens,
+    MaxLength,
+    MinLength,
+    NoRepeatNgram,
+)
+from antiphon.search.hypothesis import Check, Hypothesis, SearchRequest
 from antiphon.search.options import SearchOptions, search
-from antiphon.search.phrases import Phrases, Required
-from antiphon.search.sampling import Draw, dice
+from antiphon.search.phrases import PhraseConstraint, RequiredPhrases
+from antiphon.search.sampling import RandomStream, random_stream
 from antiphon.search.trace import Observer
 from antiphon.sequence import State
 
-__all__ = ["Engine", "ForeignModel", "TorchEngine", "Writer", "rules_of"]
+__all__ = ["Engine", "ForeignModel", "TorchEngine", "Writer", "build_constraints"]
 
 # From the options of a search to its rules.
 
 
-def rules_of(options: SearchOptions, wording: Wording, batch: list[Question]) -> tuple[Rule, ...]:
+def build_constraints(options: SearchOptions, wording: Wording, batch: list[Question]) -> tuple[Constraint, ...]:
     """What may not be said in answers to these questions."""
     sources = [question.length for question in batch]
     longest = tuple(options.longest(source) for source in sources)
     shortest = tuple(min(options.shortest(source), most) for source, most in zip(sources, longest, strict=True))
-    rules: list[Rule] = [Forbidden(never(options, wording))]
+    constraints: list[Constraint] = [ForbiddenTokens(never(options, wording))]
     if options.forbid:
-        rules.append(ForbiddenPhrases(options.forbid))
+        constraints.append(ForbiddenPhrases(options.forbid))
     if options.no_repeat is not None:
-        rules.append(NoRepeat(options.no_repeat))
+        constraints.append(NoRepeatNgram(options.no_repeat))
     if max(shortest, default=1) > 1:
-        rules.append(LeastLength(wording.end, shortest))
+        constraints.append(MinLength(wording.end, shortest))
     if options.max_ratio is not None:
-        rules.append(MostLength(longest))
+        constraints.append(MaxLength(longest))
     if options.require:
-        rules.append(Required(Phrases(options.require), wording.end, longest))
-    return tuple(rules)
+        constraints.append(PhraseConstraint(RequiredPhrases(options.require), wording.end, longest))
+    return tuple(constraints)
 
 
 def never(options: SearchOptions, wording: Wording) -> tuple[int, ...]:
@@ -87,7 +94,7 @@ class Writer:
             [question for question in batch for _ in range(copies)],
             [prefix for prefix in prefixes for _ in range(copies)],
             options,
-            [dice(seed, *number, copy) for number in numbers for copy in range(copies)],
+            [random_stream(seed, *number, copy) for number in numbers for copy in range(copies)],
             observer,
         )
         drawn = [hypothesis for [hypothesis] in found]
@@ -99,27 +106,31 @@ class Writer:
         batch: list[Question],
         prefixes: list[list[int]],
         options: SearchOptions,
-        draws: list[Draw],
+        random_streams: list[RandomStream],
         observer: Observer | None,
     ) -> list[list[Hypothesis]]:
         contexts = [[self.wording.start, *question.prompt] for question in batch]
         if self.wording.room is not None:
-            return self._in_pieces(contexts, self.wording.room, options, draws)
+            return self._in_pieces(contexts, self.wording.room, options, random_streams)
         state = self.model.start(source_batch([question.source for question in batch]))
-        ask = self._ask(contexts, options, prefixes, rules_of(options, self.wording, batch))
-        return self._go_on(state, contexts, ask, options, draws, observer)
+        request = self._request(contexts, options, prefixes, build_constraints(options, self.wording, batch))
+        return self._go_on(state, contexts, request, options, random_streams, observer)
 
-    def _ask(
-        self, contexts: list[list[int]], options: SearchOptions, prefixes: list[list[int]], rules: tuple[Rule, ...]
-    ) -> Ask:
-        return Ask(
+    def _request(
+        self,
+        contexts: list[list[int]],
+        options: SearchOptions,
+        prefixes: list[list[int]],
+        constraints: tuple[Constraint, ...],
+    ) -> SearchRequest:
+        return SearchRequest(
             sentences=len(contexts),
             start=[context[-1] for context in contexts],
             end=self.wording.end,
             max_length=options.max_length,
             length_penalty=options.length_penalty,
             prefixes=prefixes,
-            rules=rules,
+            constraints=constraints,
             check=self.check,
         )
 
@@ -127,19 +138,21 @@ class Writer:
         self,
         state: State,
         contexts: list[list[int]],
-        ask: Ask,
+        request: SearchRequest,
         options: SearchOptions,
-        draws: list[Draw],
+        random_streams: list[RandomStream],
         observer: Observer | None = None,
     ) -> list[list[Hypothesis]]:
         """All tokens of the contexts but the last are read with one step; search begins with the last."""
         if len(contexts[0]) > 1:
             state = self.model.step(torch.tensor([context[:-1] for context in contexts]), state).state
         size = self.wording.target.size
-        return search(self._step, state, ask, options, vocabulary=size, draws=draws, observer=observer)
+        return search(
+            self._step, state, request, options, vocabulary=size, random_streams=random_streams, observer=observer
+        )
 
     def _in_pieces(
-        self, contexts: list[list[int]], room: int, options: SearchOptions, draws: list[Draw]
+        self, contexts: list[list[int]], room: int, options: SearchOptions, random_streams: list[RandomStream]
     ) -> list[list[Hypothesis]]:
         """Whenever the room is full, the later half of what is in it is read again, and there is room for more."""
         found: list[list[Hypothesis]] = [[Hypothesis((), (), 0.0, finished=False)] for _ in contexts]
@@ -148,10 +161,10 @@ class Writer:
             recent = [[*contexts[row], *found[row][0].tokens][-kept:] for row in going]
             piece = min(left, room - len(recent[0]) + 1)
             state = self.model.start(source_batch([[]] * len(going)))
-            chosen = [draws[row] for row in going] if draws else []
+            chosen = [random_streams[row] for row in going] if random_streams else []
             shorter = replace(options, max_length=piece)
-            ask = self._ask(recent, shorter, [[]] * len(going), (Forbidden(self.wording.forbidden),))
-            parts = self._go_on(state, recent, ask, shorter, chosen)
+            request = self._request(recent, shorter, [[]] * len(going), (ForbiddenTokens(self.wording.forbidden),))
+            parts = self._go_on(state, recent, request, shorter, chosen)
             for row, part in zip(going, parts, strict=True):
                 found[row] = [_joined(found[row][0], more, options.length_penalty) for more in part]
             full = {row for row, part in zip(going, parts, strict=True) if len(part[0].tokens) == piece}

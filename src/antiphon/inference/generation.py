@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from antiphon.search.trace import Tree
+from antiphon.search.trace import SearchTree
 
 __all__ = ["Alternative", "Choice", "Copies", "Generation", "Heads", "Part", "Scored", "TokenTree", "joined"]
 
@@ -98,7 +98,7 @@ class Choice:
 class TokenTree:
     """A search tree and the symbol of each branch."""
 
-    tree: Tree
+    tree: SearchTree
     symbols: list[str]
 
 

@@ -22,7 +22,7 @@ from antiphon.models.encoders.encoder import Front
 from antiphon.models.model import SequenceModel
 from antiphon.ngrams.joint import JointNgrams
 from antiphon.search.options import SearchOptions
-from antiphon.search.trace import Tree, Watcher
+from antiphon.search.trace import SearchTree, TraceRecorder
 
 __all__ = ["Generator"]
 
@@ -153,10 +153,10 @@ class Generator:
             raise UserError("tree: coverage orders answers when the search is over; leave it out")
         _refuse(self.engine.problems(options))
         question = self._searchable(text, options.max_length)
-        watcher = Watcher(pruned)
-        [best, *_] = self.engine.watch(question, options, watcher)
-        tree = Tree.grown(watcher.steps, best)
-        return TokenTree(tree, self.target_tokenizer.symbols([branch.token for branch in tree.branches]))
+        recorder = TraceRecorder(pruned)
+        [best, *_] = self.engine.watch(question, options, recorder)
+        tree = SearchTree.from_trace(recorder.steps, best)
+        return TokenTree(tree, self.target_tokenizer.symbols([branch.token for branch in tree.nodes]))
 
     def score(self, pairs: list[tuple[str, str]] | list[str], batch_size: int | None = None) -> list[Scored]:
         """log p(y | x) of given targets, teacher-forced; of a language model log p(y) of given texts.

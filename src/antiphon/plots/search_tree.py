@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from antiphon.plots.style import ACCENT, INK, QUIET, Font, Ruler, choose_font, save_figure
-from antiphon.search.trace import Branch, Tree
+from antiphon.search.trace import SearchTree, TreeNode
 from antiphon.text import visible
 
 __all__ = ["draw_tree", "tree_text"]
@@ -30,7 +30,7 @@ class _Place:
     down: float
 
 
-def draw_tree(tree: Tree, names: list[str], path: Path, title: str = "") -> None:
+def draw_tree(tree: SearchTree, names: list[str], path: Path, title: str = "") -> None:
     """PNG or SVG by suffix; `names` are the tokens of the branches."""
     font = choose_font([*names, title, _START])
     labels = [font.writable(name) for name in names]
@@ -42,10 +42,8 @@ def draw_tree(tree: Tree, names: list[str], path: Path, title: str = "") -> None
     axes.axis("off")
     start = _Place(0.0, Ruler(font, _POINTS).size(_START).width, height / 2)
     _write(axes, font, _START, start, INK, bold=True)
-    for number in sorted(
-        range(len(labels)), key=lambda n: (tree.branches[n].winner, tree.branches[n].status != "pruned")
-    ):
-        branch = tree.branches[number]
+    for number in sorted(range(len(labels)), key=lambda n: (tree.nodes[n].winner, tree.nodes[n].status != "pruned")):
+        branch = tree.nodes[number]
         before = start if branch.parent is None else places[branch.parent]
         _arc(axes, font, before, places[number], branch)
         _write(axes, font, labels[number], places[number], _colour(branch), bold=branch.winner)
@@ -59,28 +57,28 @@ def draw_tree(tree: Tree, names: list[str], path: Path, title: str = "") -> None
     save_figure(figure, path)
 
 
-def _places(tree: Tree, labels: list[str], ruler: Ruler) -> tuple[list[_Place], float, float]:
+def _places(tree: SearchTree, labels: list[str], ruler: Ruler) -> tuple[list[_Place], float, float]:
     """A column for each step, as wide as its widest token; children stand beside one another, near their parent."""
-    columns = [tree.of_step(step) for step in range(tree.steps)]
+    columns = [tree.nodes_at(step) for step in range(tree.steps)]
     height = _ROW * max((len(column) for column in columns), default=1)
     places: dict[int, _Place] = {}
     left = ruler.size(_START).width
     for column in columns:
         left += _ARC
         widest = ruler.widest(labels[number] for number in column)
-        for row, number in enumerate(sorted(column, key=lambda n: _order(tree.branches[n], places))):
+        for row, number in enumerate(sorted(column, key=lambda n: _order(tree.nodes[n], places))):
             down = (height - _ROW * len(column)) / 2 + _ROW * (row + 0.5)
             places[number] = _Place(left, left + ruler.size(labels[number]).width, down)
         left += widest
     return [places[number] for number in range(len(labels))], left + _ARC, height
 
 
-def _order(branch: Branch, places: dict[int, _Place]) -> tuple[float, float]:
+def _order(branch: TreeNode, places: dict[int, _Place]) -> tuple[float, float]:
     """Below one another as their parents are, and the children of one parent best first."""
     return (0.0 if branch.parent is None else places[branch.parent].down, -branch.score)
 
 
-def _colour(branch: Branch) -> str:
+def _colour(branch: TreeNode) -> str:
     return ACCENT if branch.winner else _PALE if branch.status == "pruned" else INK
 
 
@@ -93,7 +91,7 @@ def _write(axes: Axes, font: Font, label: str, place: _Place, colour: str, *, bo
     )
 
 
-def _arc(axes: Axes, font: Font, before: _Place, place: _Place, branch: Branch) -> None:
+def _arc(axes: Axes, font: Font, before: _Place, place: _Place, branch: TreeNode) -> None:
     """From the parent to the token, with log p of the token on it."""
     colour, air = _colour(branch), 0.05
     width = 1.4 if branch.winner else 0.7
@@ -105,7 +103,7 @@ def _arc(axes: Axes, font: Font, before: _Place, place: _Place, branch: Branch) 
     )  # fmt: skip
 
 
-def _end(axes: Axes, font: Font, place: _Place, branch: Branch) -> None:
+def _end(axes: Axes, font: Font, place: _Place, branch: TreeNode) -> None:
     """The score of a finished hypothesis, behind it."""
     axes.text(
         place.right + 0.06, place.down, f"{branch.score:.2f}".replace("-", "−"), ha="left", va="center",
@@ -114,16 +112,16 @@ def _end(axes: Axes, font: Font, place: _Place, branch: Branch) -> None:
     )  # fmt: skip
 
 
-def tree_text(tree: Tree, names: list[str], width: int = 80) -> str:
+def tree_text(tree: SearchTree, names: list[str], width: int = 80) -> str:
     """A line for each branch, below its parent; `*` marks the way that won, `x` what was dropped, `.` an end."""
     children: dict[int | None, list[int]] = {}
-    for number, branch in enumerate(tree.branches):
+    for number, branch in enumerate(tree.nodes):
         children.setdefault(branch.parent, []).append(number)
     lines: list[str] = []
     stack = [(number, "") for number in reversed(children.get(None, []))]
     while stack:
         number, before = stack.pop()
-        branch = tree.branches[number]
+        branch = tree.nodes[number]
         mark = "*" if branch.winner else {"kept": " ", "pruned": "x", "finished": "."}[branch.status]
         line = f"{mark} {before}{visible(names[number]) or '∅'}  {branch.log_prob:.2f}"
         lines.append(line + (f"  = {branch.score:.2f}" if branch.status == "finished" else ""))

@@ -1,5 +1,5 @@
-"""The way back from the end of a hypothesis to its start."""
-# B sentences still open, C candidates of each, M hypotheses, T steps
+"""Backpointers of a beam search: from the end of a hypothesis to its start."""
+# B open sentences, C candidates of each, M hypotheses, T steps
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from torch import Tensor
 
 from antiphon.search.hypothesis import Hypothesis
 
-__all__ = ["Trail"]
+__all__ = ["Backpointers"]
 
 
 @dataclass(frozen=True)
-class _Link:
-    """What was chosen in one step, flat: the candidate of the step before that it extends, and what it adds."""
+class _Step:
+    """The candidates of one step, flat: the node of the step before that each extends, and what it adds."""
 
     parents: Tensor
     tokens: Tensor
@@ -25,8 +25,8 @@ class _Link:
 
 
 @dataclass(frozen=True)
-class _End:
-    """Hypotheses that left: their sentences, their last nodes in step `last` (-1: before the first), best first."""
+class _Ends:
+    """Hypotheses that ended together: their sentences and their nodes in step `last` (-1: before the first)."""
 
     sentences: Tensor
     nodes: Tensor
@@ -34,50 +34,50 @@ class _End:
     finished: bool
 
 
-class Trail:
-    """Every step's choices as tensors; hypotheses are rebuilt once, at the end, all together."""
+class Backpointers:
+    """The candidates of every step as tensors; hypotheses are rebuilt once, at the end, all together."""
 
     def __init__(self) -> None:
-        self._links: list[_Link] = []
-        self._ends: list[_End] = []
+        self._steps: list[_Step] = []
+        self._ends: list[_Ends] = []
 
     def add(self, parents: Tensor, tokens: Tensor, log_probs: Tensor) -> Tensor:
-        """Adds a step, each [B, C]; returns the nodes [B, C] by which the next step names these as parents."""
-        self._links.append(_Link(parents.flatten(), tokens.flatten(), log_probs.flatten()))
+        """Add a step, each [B, C]; return the nodes [B, C] that the next step refers to as parents."""
+        self._steps.append(_Step(parents.flatten(), tokens.flatten(), log_probs.flatten()))
         return torch.arange(tokens.numel(), device=tokens.device).view(tokens.shape)
 
     def close(self, sentences: Tensor, nodes: Tensor, where: Tensor, *, finished: bool, back: int = 0) -> None:
-        """Hypotheses that end at nodes [B, C] of the last step (or `back` steps before), where True."""
+        """End hypotheses at nodes [B, C] of the last step (or `back` steps before), where True."""
         rows, columns = where.nonzero(as_tuple=True)
         if rows.numel():
-            self._ends.append(_End(sentences[rows], nodes[rows, columns], len(self._links) - 1 - back, finished))
+            self._ends.append(_Ends(sentences[rows], nodes[rows, columns], len(self._steps) - 1 - back, finished))
 
     def hypotheses(self, sentences: int, length_penalty: float) -> list[list[Hypothesis]]:
         """All that ended, by sentence: finished before unfinished, then by score, then in the order they ended."""
         found: list[list[Hypothesis]] = [[] for _ in range(sentences)]
-        tokens, log_probs = self._rebuild()
+        tokens, log_probs = self._trace_back()
         row = 0
-        for end in self._ends:
-            for sentence in end.sentences.tolist():
-                words, values = tokens[row, : end.last + 1].tolist(), log_probs[row, : end.last + 1].tolist()
-                hypothesis = Hypothesis.of(words, values, finished=end.finished, length_penalty=length_penalty)
+        for ends in self._ends:
+            for sentence in ends.sentences.tolist():
+                own, values = tokens[row, : ends.last + 1].tolist(), log_probs[row, : ends.last + 1].tolist()
+                hypothesis = Hypothesis.of(own, values, finished=ends.finished, length_penalty=length_penalty)
                 found[sentence].append(hypothesis)
                 row += 1
-        for answers in found:
-            answers.sort(key=lambda answer: (not answer.finished, -answer.score))
+        for hypotheses in found:
+            hypotheses.sort(key=lambda hypothesis: (not hypothesis.finished, -hypothesis.score))
         return found
 
-    def _rebuild(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Follows all hypotheses back at once: tokens and log probabilities [M, T]; only the first `last + 1` count."""
-        count, steps = sum(end.nodes.numel() for end in self._ends), len(self._links)
+    def _trace_back(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Tokens and log probabilities of all hypotheses [M, T]; of each row only the first `last + 1` count."""
+        count, steps = sum(ends.nodes.numel() for ends in self._ends), len(self._steps)
         tokens = np.zeros((count, steps), dtype=np.int64)
         log_probs = np.zeros((count, steps), dtype=np.float64)
-        nodes = np.concatenate([end.nodes.cpu().numpy() for end in self._ends] or [np.zeros(0, dtype=np.int64)])
-        last = np.repeat([end.last for end in self._ends], [end.nodes.numel() for end in self._ends])
+        nodes = np.concatenate([ends.nodes.cpu().numpy() for ends in self._ends] or [np.zeros(0, dtype=np.int64)])
+        last = np.repeat([ends.last for ends in self._ends], [ends.nodes.numel() for ends in self._ends])
         for position in reversed(range(steps)):
-            link = self._links[position]
-            on = np.flatnonzero(last >= position)
-            tokens[on, position] = link.tokens.cpu().numpy()[nodes[on]]
-            log_probs[on, position] = link.log_probs.cpu().double().numpy()[nodes[on]]
-            nodes[on] = link.parents.cpu().numpy()[nodes[on]]
+            step = self._steps[position]
+            rows = np.flatnonzero(last >= position)
+            tokens[rows, position] = step.tokens.cpu().numpy()[nodes[rows]]
+            log_probs[rows, position] = step.log_probs.cpu().double().numpy()[nodes[rows]]
+            nodes[rows] = step.parents.cpu().numpy()[nodes[rows]]
         return tokens, log_probs

@@ -1,6 +1,5 @@
-"""Rules that take candidates out of a search, by what was said."""
+"""Constraints: they set the log probabilities of candidates to -inf."""
 # N sentences, B of them still open, W hypotheses of each, V vocabulary, T tokens so far, P longest prefix
-# B sentences still open, W hypotheses of each, V vocabulary, T tokens so far
 
 from __future__ import annotations
 
@@ -12,49 +11,48 @@ from torch import Tensor
 
 __all__ = [
     "IMPOSSIBLE",
+    "Constraint",
     "Constraints",
-    "Forbidden",
     "ForbiddenPhrases",
-    "LeastLength",
-    "MostLength",
-    "NoRepeat",
-    "Rule",
-    "Said",
+    "ForbiddenTokens",
+    "History",
+    "MaxLength",
+    "MinLength",
+    "NoRepeatNgram",
 ]
 
-# Tokens that may not be said, and tokens that must.
-
-FREE = -1
+FREE = -1  # no token is forced here
 IMPOSSIBLE = float("-inf")
 
 
 @dataclass(frozen=True)
-class Said:
-    """What the open hypotheses have said so far."""
+class History:
+    """The tokens of the open hypotheses so far."""
 
-    sentences: Tensor  # [B] their numbers
-    tokens: Tensor  # [B, W, T] without the token before the first
+    sentences: Tensor  # [B] indices of the sentences
+    tokens: Tensor  # [B, W, T] without the start token
 
     @property
     def length(self) -> int:
         return self.tokens.size(2)
 
 
-class Rule(Protocol):
-    """Takes candidates out of the search."""
+class Constraint(Protocol):
+    """Forbids candidates, depending on the history."""
 
-    def forbid(self, scores: Tensor, said: Said) -> None:
-        """Writes -inf into scores [B, W, V], in place."""
+    def apply(self, scores: Tensor, history: History) -> None:
+        """Write -inf into scores [B, W, V], in place."""
         ...
 
 
 class Constraints:
-    """What rules forbid gets -inf; at a forced position every other token does.
+    """Forced prefixes and all constraints of a search.
 
-    A forced token keeps its own log probability, even if a rule forbids it elsewhere.
+    At a forced position every other token gets -inf. The forced token keeps its log probability, even if a constraint
+    forbids it.
     """
 
-    def __init__(self, sentences: int, prefixes: list[list[int]] | None, rules: tuple[Rule, ...]) -> None:
+    def __init__(self, sentences: int, prefixes: list[list[int]] | None, constraints: tuple[Constraint, ...]) -> None:
         prefixes = prefixes if prefixes is not None else [[]] * sentences
         if len(prefixes) != sentences:
             raise ValueError(f"{len(prefixes)} prefixes for {sentences} sentences; give one (or an empty one) for each")
@@ -62,95 +60,92 @@ class Constraints:
         self.forced = torch.full((sentences, self.longest), FREE, dtype=torch.long)  # [N, P]
         for row, prefix in zip(self.forced, prefixes, strict=True):
             row[: len(prefix)] = torch.tensor(prefix, dtype=torch.long)
-        self.rules = rules
+        self.constraints = constraints
 
-    def apply(self, scores: Tensor, said: Said) -> None:
-        """Writes -inf into scores [B, W, V], in place."""
-        if said.length >= self.longest:
-            self._forbid(scores, said)
+    def apply(self, scores: Tensor, history: History) -> None:
+        """Write -inf into scores [B, W, V], in place."""
+        if history.length >= self.longest:
+            self._apply_all(scores, history)
             return
-        forced = self.forced.to(scores.device)[said.sentences, said.length]  # [B]
+        forced = self.forced.to(scores.device)[history.sentences, history.length]  # [B]
         rows = (forced != FREE).nonzero().squeeze(1)
         tokens = forced[rows]
         own = scores[rows, :, tokens]  # [rows, W]
-        self._forbid(scores, said)
+        self._apply_all(scores, history)
         scores[rows] = IMPOSSIBLE
         scores[rows, :, tokens] = own
 
-    def _forbid(self, scores: Tensor, said: Said) -> None:
-        for rule in self.rules:
-            rule.forbid(scores, said)
+    def _apply_all(self, scores: Tensor, history: History) -> None:
+        for constraint in self.constraints:
+            constraint.apply(scores, history)
 
 
 @dataclass(frozen=True)
-class Forbidden:
-    """Tokens that are never said."""
+class ForbiddenTokens:
+    """Tokens that never occur."""
 
     tokens: tuple[int, ...]
 
-    def forbid(self, scores: Tensor, said: Said) -> None:  # noqa: ARG002 (at no time)
+    def apply(self, scores: Tensor, history: History) -> None:  # noqa: ARG002 (whatever stands before)
         scores[:, :, list(self.tokens)] = IMPOSSIBLE
 
 
 @dataclass(frozen=True)
 class ForbiddenPhrases:
-    """Tokens that are never said one after the other: the last of them is taken out where the others stand."""
+    """Phrases that never occur: the last token of each is forbidden after the others."""
 
     phrases: tuple[tuple[int, ...], ...]
 
-    def forbid(self, scores: Tensor, said: Said) -> None:
+    def apply(self, scores: Tensor, history: History) -> None:
         for *begun, last in self.phrases:
-            if said.length >= len(begun):
-                tail = said.tokens[:, :, said.length - len(begun) :]  # [B, W, len(begun)]
+            if history.length >= len(begun):
+                tail = history.tokens[:, :, history.length - len(begun) :]  # [B, W, len(begun)]
                 here = (tail == tail.new_tensor(begun)).all(dim=2)
                 scores[:, :, last].masked_fill_(here, IMPOSSIBLE)
 
 
 @dataclass(frozen=True)
-class LeastLength:
-    """No </s> before an answer has so many tokens, </s> counted; one number for each sentence."""
+class MinLength:
+    """The minimum length of an answer of each sentence, </s> counted: no </s> before it."""
 
     end: int
     lengths: tuple[int, ...]
 
-    def forbid(self, scores: Tensor, said: Said) -> None:
-        if self.end < 0 or said.length + 1 >= max(self.lengths, default=0):  # a stream has no end
+    def apply(self, scores: Tensor, history: History) -> None:
+        if self.end < 0 or history.length + 1 >= max(self.lengths, default=0):  # a stream has no end
             return
-        short = (_of_sentences(self.lengths, said, scores) > said.length + 1).nonzero().squeeze(1)
+        short = (_of_sentences(self.lengths, history, scores) > history.length + 1).nonzero().squeeze(1)
         scores[short, :, self.end] = IMPOSSIBLE
 
 
 @dataclass(frozen=True)
-class MostLength:
-    """Nothing more once an answer has so many tokens, </s> counted: it comes back as it is, unfinished.
-
-    One number for each sentence.
-    """
+class MaxLength:
+    """The maximum length of an answer of each sentence, </s> counted; at this length it comes back unfinished."""
 
     lengths: tuple[int, ...]
 
-    def forbid(self, scores: Tensor, said: Said) -> None:
-        if said.length < min(self.lengths, default=0):
+    def apply(self, scores: Tensor, history: History) -> None:
+        if history.length < min(self.lengths, default=0):
             return
-        full = (_of_sentences(self.lengths, said, scores) <= said.length).nonzero().squeeze(1)
+        full = (_of_sentences(self.lengths, history, scores) <= history.length).nonzero().squeeze(1)
         scores[full] = IMPOSSIBLE
 
 
 @dataclass(frozen=True)
-class NoRepeat:
-    """No n tokens twice in the same order."""
+class NoRepeatNgram:
+    """No n-gram of this length occurs twice in an answer."""
 
     n: int
 
-    def forbid(self, scores: Tensor, said: Said) -> None:
-        if said.length < self.n:
+    def apply(self, scores: Tensor, history: History) -> None:
+        if history.length < self.n:
             return
-        grams = said.tokens.unfold(2, self.n, 1)  # [B, W, T - n + 1, n]
-        begun = said.tokens[:, :, said.length - self.n + 1 :].unsqueeze(2)  # the last n - 1
-        rows, slots, places = (grams[..., :-1] == begun).all(dim=3).nonzero(as_tuple=True)
-        scores[rows, slots, grams[rows, slots, places, -1]] = IMPOSSIBLE
+        ngrams = history.tokens.unfold(2, self.n, 1)  # [B, W, T - n + 1, n]
+        last = history.tokens[:, :, history.length - self.n + 1 :].unsqueeze(2)  # the last n - 1 tokens
+        rows, slots, positions = (ngrams[..., :-1] == last).all(dim=3).nonzero(as_tuple=True)
+        scores[rows, slots, ngrams[rows, slots, positions, -1]] = IMPOSSIBLE
 
 
-def _of_sentences(lengths: tuple[int, ...], said: Said, scores: Tensor) -> Tensor:
-    """The numbers of the sentences still open [B]."""
-    return torch.tensor(lengths, device=scores.device)[said.sentences.to(scores.device)]
+def _of_sentences(lengths: tuple[int, ...], history: History, scores: Tensor) -> Tensor:
+    """The lengths that belong to the open sentences [B]."""
+    return torch.tensor(lengths, device=scores.device)[history.sentences.to(scores.device)]

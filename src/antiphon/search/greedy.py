@@ -1,6 +1,5 @@
-"""Greedy search: the most probable token, again and again."""
+"""Greedy search: the most probable token at each step."""
 # N sentences, B those still open, V vocabulary
-# B sentences still open, V vocabulary
 
 from __future__ import annotations
 
@@ -10,79 +9,75 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from antiphon.search.beam import best_candidates
-from antiphon.search.constraints import IMPOSSIBLE, Constraints, Said
-from antiphon.search.hypothesis import Ask, Hypothesis, Step, first_tokens
+from antiphon.search.constraints import IMPOSSIBLE, Constraints, History
+from antiphon.search.hypothesis import Hypothesis, SearchRequest, StepFunction, first_tokens
+from antiphon.search.topk import stable_topk
 from antiphon.sequence import State
 
-__all__ = ["Choose", "greedy_search", "single_search"]
-
-# Search with one hypothesis a sentence: what greedy search and sampling have in common.
+__all__ = ["ChooseTokens", "greedy_search", "single_hypothesis_search"]
 
 S = TypeVar("S", bound=State)
 
-Choose = Callable[[Tensor, Tensor], Tensor]
-"""Log probabilities [B, V] of these sentences [B] → a token for each [B]; what is not a number is impossible."""
+ChooseTokens = Callable[[Tensor, Tensor], Tensor]
+"""Log probabilities [B, V] of these sentences [B] → a token for each [B]; NaN is impossible."""
 
 
-def single_search(step: Step[S], state: S, choose: Choose, ask: Ask) -> list[Hypothesis]:
-    """One token after the other until </s> or `max_length` tokens; one answer per sentence.
+def greedy_search(step: StepFunction[S], state: S, request: SearchRequest) -> list[Hypothesis]:
+    """y_t = argmax p(y | y_<t, x), until </s> or `max_length` tokens; one hypothesis per sentence.
+
+    Equal probabilities: the lower token.
+    """
+
+    def argmax(scores: Tensor, sentences: Tensor) -> Tensor:  # noqa: ARG001 (the same for all)
+        return stable_topk(scores, 1)[1].squeeze(1)
+
+    return single_hypothesis_search(step, state, argmax, request)
+
+
+def single_hypothesis_search(
+    step: StepFunction[S], state: S, choose: ChooseTokens, request: SearchRequest
+) -> list[Hypothesis]:
+    """Greedy search and sampling: one token after the other until </s> or `max_length`; one hypothesis per sentence.
 
     A sentence that is done leaves the batch.
     """
-    constraints = Constraints(ask.sentences, ask.prefixes, ask.rules)
-    live = torch.arange(ask.sentences)
-    tokens = first_tokens(ask.start, ask.sentences)
-    said = tokens.new_zeros(ask.sentences, 0)
+    constraints = Constraints(request.sentences, request.prefixes, request.constraints)
+    live = torch.arange(request.sentences)
+    tokens = first_tokens(request.start, request.sentences)
+    history = tokens.new_zeros(request.sentences, 0)
     columns: list[tuple[Tensor, Tensor, Tensor]] = []
     with torch.no_grad():
-        for _ in range(ask.max_length):
+        for _ in range(request.max_length):
             if live.numel() == 0:
                 break
-            if ask.check is not None:
-                ask.check()
+            if request.check is not None:
+                request.check()
             log_probs, state = step(tokens, state)
-            values, tokens = _chosen(log_probs, choose, constraints, Said(live.to(log_probs.device), said.unsqueeze(1)))
+            sentences = live.to(log_probs.device)
+            constraints.apply(log_probs.unsqueeze(1), History(sentences, history.unsqueeze(1)))
+            tokens = choose(log_probs, sentences)
+            values = log_probs.gather(1, tokens.unsqueeze(1)).squeeze(1)
             possible = values > IMPOSSIBLE
             columns.append((live[possible.to(live.device)], tokens[possible], values[possible]))
-            said = torch.cat([said.to(tokens.device), tokens.unsqueeze(1)], dim=1)
-            going = possible & (tokens != ask.end)
+            history = torch.cat([history.to(tokens.device), tokens.unsqueeze(1)], dim=1)
+            going = possible & (tokens != request.end)
             if not bool(going.all()):
                 rows = going.nonzero()  # [B', 1]
-                live, tokens, said = live[going.to(live.device)], tokens[going], said[going]
+                live, tokens, history = live[going.to(live.device)], tokens[going], history[going]
                 if live.numel():
                     state = state.select(rows)
-    return _collect(columns, ask)
+    return _collect(columns, request)
 
 
-def _chosen(log_probs: Tensor, choose: Choose, constraints: Constraints, said: Said) -> tuple[Tensor, Tensor]:
-    """The token of each row [B] and its log probability [B]."""
-    constraints.apply(log_probs.unsqueeze(1), said)
-    tokens = choose(log_probs, said.sentences)
-    return log_probs.gather(1, tokens.unsqueeze(1)).squeeze(1), tokens
-
-
-def _collect(columns: list[tuple[Tensor, Tensor, Tensor]], ask: Ask) -> list[Hypothesis]:
-    tokens: list[list[int]] = [[] for _ in range(ask.sentences)]
-    log_probs: list[list[float]] = [[] for _ in range(ask.sentences)]
+def _collect(columns: list[tuple[Tensor, Tensor, Tensor]], request: SearchRequest) -> list[Hypothesis]:
+    """Hypotheses from the sentences, tokens and log probabilities of each step."""
+    tokens: list[list[int]] = [[] for _ in range(request.sentences)]
+    log_probs: list[list[float]] = [[] for _ in range(request.sentences)]
     for live, column, values in columns:
         for sentence, token, value in zip(live.tolist(), column.tolist(), values.tolist(), strict=True):
             tokens[sentence].append(token)
             log_probs[sentence].append(value)
     return [
-        Hypothesis.of(row, values, finished=bool(row) and row[-1] == ask.end, length_penalty=ask.length_penalty)
+        Hypothesis.of(row, values, finished=bool(row) and row[-1] == request.end, length_penalty=request.length_penalty)
         for row, values in zip(tokens, log_probs, strict=True)
     ]
-
-
-def greedy_search(step: Step[S], state: S, ask: Ask) -> list[Hypothesis]:
-    """y_t = argmax p(y | y_<t, x), until </s> or `max_length` tokens; one answer per sentence.
-
-    Equal probabilities: the lower token.
-    """
-    return single_search(step, state, _best, ask)
-
-
-def _best(scores: Tensor, sentences: Tensor) -> Tensor:  # noqa: ARG001 (all are treated alike)
-    """The first of the most probable tokens of each row [B]."""
-    return best_candidates(scores, 1)[1].squeeze(1)

@@ -1,5 +1,5 @@
-"""What search needs of a model (a step function), the request it is given, and the hypotheses it returns."""
-# R rows = sentences x hypotheses (those of one sentence side by side), V vocabulary
+"""The values of a search: the step function of a model, the request, candidates and hypotheses."""
+# R rows = sentences x hypotheses (those of one sentence side by side), V vocabulary, B open sentences, C candidates
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ from typing import Protocol, TypeVar
 import torch
 from torch import Tensor
 
-from antiphon.search.constraints import Rule
+from antiphon.search.constraints import Constraint
 from antiphon.sequence import State
 
-__all__ = ["Ask", "Candidates", "Check", "Hypothesis", "Step", "first_tokens"]
+__all__ = ["Candidates", "Check", "Hypothesis", "SearchRequest", "StepFunction", "first_tokens"]
 
 S = TypeVar("S", bound=State)
 
+Check = Callable[[], None]
+"""Called before each step; it may raise an exception, which stops the search."""
 
-class Step(Protocol[S]):
-    """One step of any model."""
+
+class StepFunction(Protocol[S]):
+    """One decoding step of any model."""
 
     def __call__(self, tokens: Tensor, state: S, /) -> tuple[Tensor, S]:
         """Last tokens [R] and their state → log probabilities of the next tokens [R, V] and the state after.
@@ -29,9 +32,35 @@ class Step(Protocol[S]):
         ...
 
 
+@dataclass(frozen=True)
+class SearchRequest:
+    """The part of a search that does not depend on its kind."""
+
+    sentences: int
+    start: int | list[int]  # the token before the first, one for all or one for each
+    end: int  # </s>
+    max_length: int  # in tokens; </s> counts
+    length_penalty: float = 0.0  # the exponent a of sum(log p) / length^a
+    prefixes: list[list[int]] | None = None  # forced beginnings, one for each sentence
+    constraints: tuple[Constraint, ...] = ()
+    check: Check | None = None
+
+
 def first_tokens(start: int | list[int], sentences: int) -> Tensor:
     """The token before the first one, the same for all sentences or one for each [sentences]."""
     return torch.tensor(start, dtype=torch.long).expand(sentences).clone()
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The best candidates of each sentence, best first, each [B, C]."""
+
+    slots: Tensor  # the hypothesis that it extends
+    tokens: Tensor
+    log_probs: Tensor  # of the token
+    totals: Tensor  # sums of the log probabilities up to the token
+    selected: Tensor  # goes on or finishes; False: pruned or impossible
+    ended: Tensor  # selected, and the token is </s>
 
 
 @dataclass(frozen=True)
@@ -53,38 +82,3 @@ class Hypothesis:
     def log_prob(self) -> float:
         """log p(answer | source), not normalised."""
         return sum(self.log_probs)
-
-
-# Candidates of a search step.
-
-
-@dataclass(frozen=True)
-class Candidates:
-    """The best candidates of each sentence, best first, each [B, C]."""
-
-    slots: Tensor  # the hypothesis it extends
-    tokens: Tensor
-    log_probs: Tensor  # of the token
-    totals: Tensor  # of all tokens up to it
-    taken: Tensor  # possible, and there is room for it
-    ended: Tensor  # taken, and the token is </s>
-
-
-# What is asked of a search, whichever it is.
-
-Check = Callable[[], None]
-"""Called once per step; it may raise, and search stops at once."""
-
-
-@dataclass(frozen=True)
-class Ask:
-    """So many sentences, from `start` to `end`."""
-
-    sentences: int
-    start: int | list[int]  # the token before the first, one for all or one for each
-    end: int  # </s>
-    max_length: int  # in tokens; </s> counts
-    length_penalty: float = 0.0  # the exponent a of sum(log p) / length^a
-    prefixes: list[list[int]] | None = None  # what an answer has to begin with, one for each
-    rules: tuple[Rule, ...] = ()
-    check: Check | None = None

@@ -6,12 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import Literal, TypeVar, get_args
 
-from antiphon.search.beam import BEST, KeptRoom, Room, ShrinkingRoom, beam_search
+from antiphon.search.beam import BeamPolicy, PatientBeam, ShrinkingBeam, beam_search
 from antiphon.search.diverse import Diversity, diverse_search
 from antiphon.search.greedy import greedy_search
-from antiphon.search.hypothesis import Ask, Hypothesis, Step
-from antiphon.search.phrases import Banks, Phrases, contains
-from antiphon.search.sampling import Draw, Sampling, sample_search
+from antiphon.search.hypothesis import Hypothesis, SearchRequest, StepFunction
+from antiphon.search.phrases import DynamicBeamAllocation, RequiredPhrases, contains
+from antiphon.search.sampling import RandomStream, Sampling, sample_search
 from antiphon.search.trace import Observer
 from antiphon.sequence import State
 
@@ -134,7 +134,7 @@ class SearchOptions:
         found = []
         if self.require and (self.diversity is not None or self.sampling is not None):
             found.append("require: phrases are worked in by a beam; leave out sample and diversity")
-        needed = Phrases(self.require).open(()) + 1
+        needed = RequiredPhrases(self.require).remaining(()) + 1 if self.require else 1
         if needed > self.max_length:
             found.append(
                 f"require: {needed} tokens with </s> do not fit into max_length {self.max_length}; raise max_length"
@@ -149,26 +149,27 @@ S = TypeVar("S", bound=State)
 
 
 def search(
-    step: Step[S],
+    step: StepFunction[S],
     state: S,
-    ask: Ask,
+    request: SearchRequest,
     options: SearchOptions,
     *,
     vocabulary: int,
-    draws: list[Draw],
+    random_streams: list[RandomStream],
     observer: Observer | None = None,
 ) -> list[list[Hypothesis]]:
-    """Answers per sentence, best first: of a beam all, else one. `draws` are for sampling, one for each sentence."""
+    """Hypotheses per sentence, best first: of a beam all, else one. Sampling needs a random stream per sentence."""
     if options.sampling is not None:
-        return [[one] for one in sample_search(step, state, ask, sampling=options.sampling, draws=draws)]
+        found = sample_search(step, state, request, sampling=options.sampling, random_streams=random_streams)
+        return [[hypothesis] for hypothesis in found]
     if options.beam == 1 and observer is None and not options.require:
-        return [[one] for one in greedy_search(step, state, ask)]
+        return [[hypothesis] for hypothesis in greedy_search(step, state, request)]
     if options.diversity is not None:
-        room = _room(options, options.beam // options.diversity.groups)
-        return diverse_search(step, state, ask, room=room, diversity=options.diversity, vocabulary=vocabulary)
-    choice = Banks(Phrases(options.require), options.beam) if options.require else BEST
-    return beam_search(step, state, ask, room=_room(options, options.beam), choice=choice, observer=observer)
+        policy = _policy(options, options.beam // options.diversity.groups)
+        return diverse_search(step, state, request, policy=policy, diversity=options.diversity, vocabulary=vocabulary)
+    ranking = DynamicBeamAllocation(RequiredPhrases(options.require), options.beam) if options.require else None
+    return beam_search(step, state, request, policy=_policy(options, options.beam), ranking=ranking, observer=observer)
 
 
-def _room(options: SearchOptions, size: int) -> Room:
-    return ShrinkingRoom(size) if options.patience is None else KeptRoom(size, options.patience)
+def _policy(options: SearchOptions, size: int) -> BeamPolicy:
+    return ShrinkingBeam(size) if options.patience is None else PatientBeam(size, options.patience)

@@ -1,10 +1,9 @@
-"""Phrases that an answer has to contain.
+"""Phrases that an answer has to contain, by dynamic beam allocation (after Post and Vilar 2018).
 
-A rule holds </s> back until all are said and keeps as much room as they need. A choice shares the beam among
-hypotheses that have said more and less of them, so that they are said where they fit (after Post and Vilar 2018,
-dynamic beam allocation).
+A constraint holds </s> back until all phrases have occurred and keeps enough positions for them. A ranking divides the
+beam among hypotheses by how much of the phrases they contain, so that phrases occur where they fit.
 """
-# B sentences still open, W hypotheses of each, V vocabulary
+# B open sentences, W hypotheses of each, V vocabulary
 
 from __future__ import annotations
 
@@ -14,112 +13,107 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from antiphon.search.beam import best_candidates
-from antiphon.search.constraints import IMPOSSIBLE, Said
+from antiphon.search.constraints import IMPOSSIBLE, History
+from antiphon.search.topk import stable_topk
 
-__all__ = ["Banks", "Phrases", "Required", "contains"]
+__all__ = ["DynamicBeamAllocation", "PhraseConstraint", "RequiredPhrases", "contains"]
 
 Tokens = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Phrases:
-    """What has to be said, in any order."""
+class RequiredPhrases:
+    """Phrases that have to occur, in any order."""
 
     phrases: tuple[Tokens, ...]
 
-    def missing(self, said: Tokens) -> list[Tokens]:
-        """Phrases that do not stand in it."""
-        return [phrase for phrase in self.phrases if not contains(said, phrase)]
+    def missing(self, tokens: Tokens) -> list[Tokens]:
+        """Phrases that do not occur in the tokens."""
+        return [phrase for phrase in self.phrases if not contains(tokens, phrase)]
 
-    def begun(self, said: Tokens) -> tuple[Tokens, int]:
-        """Of those that are missing the one furthest begun at the end of what was said, and how far; () if none is."""
-        missing = self.missing(said)
-        if not missing:
-            return (), 0
-        far = [max(_at_the_end(said, phrase)) for phrase in missing]
-        place = far.index(max(far))
-        return missing[place], far[place]
+    def remaining(self, tokens: Tokens) -> int:
+        """The number of tokens still to come, one phrase after the other; overlapping phrases may need fewer."""
+        missing = self.missing(tokens)
+        begun = max((max(_begun(tokens, phrase)) for phrase in missing), default=0)
+        return sum(map(len, missing)) - begun
 
-    def open(self, said: Tokens) -> int:
-        """Tokens that are still to be said, one phrase after the other; fewer will do where phrases overlap."""
-        return sum(map(len, self.missing(said))) - self.begun(said)[1]
-
-    def next(self, said: Tokens) -> set[int]:
-        """Tokens that bring a phrase further."""
-        return {phrase[far] for phrase in self.missing(said) for far in _at_the_end(said, phrase)}
+    def continuations(self, tokens: Tokens) -> set[int]:
+        """Tokens that begin or continue a missing phrase."""
+        return {phrase[length] for phrase in self.missing(tokens) for length in _begun(tokens, phrase)}
 
 
-def _at_the_end(said: Tokens, phrase: Tokens) -> list[int]:
-    """How much of the beginning of a phrase stands at the end of what was said; there may be several answers, as 0."""
-    return [n for n in range(len(phrase)) if said[len(said) - n :] == phrase[:n]]
+def _begun(tokens: Tokens, phrase: Tokens) -> list[int]:
+    """The lengths, 0 among them, of the beginnings of a phrase that stand at the end of the tokens."""
+    return [n for n in range(len(phrase)) if tokens[len(tokens) - n :] == phrase[:n]]
 
 
-def contains(said: Tokens, phrase: Tokens) -> bool:
-    """Whether a phrase stands in what was said."""
-    return any(said[first : first + len(phrase)] == phrase for first in range(len(said) - len(phrase) + 1))
+def contains(tokens: Tokens, phrase: Tokens) -> bool:
+    """True if the phrase occurs in the tokens."""
+    return any(tokens[first : first + len(phrase)] == phrase for first in range(len(tokens) - len(phrase) + 1))
 
 
 @dataclass(frozen=True)
-class Required:
-    """No </s> before all phrases are said, and nothing after which they would not fit into `lengths` (with </s>)."""
+class PhraseConstraint:
+    """No </s> before all phrases have occurred, and no token after which they would not fit into `lengths`."""
 
-    phrases: Phrases
+    phrases: RequiredPhrases
     end: int
-    lengths: tuple[int, ...]  # one for each sentence
+    lengths: tuple[int, ...]  # one for each sentence; </s> counts
 
-    def forbid(self, scores: Tensor, said: Said) -> None:
-        for row, sentence in enumerate(said.sentences.tolist()):
-            left = self.lengths[sentence] - 1 - said.length
-            for slot, tokens in enumerate(map(tuple, said.tokens[row].tolist())):
+    def apply(self, scores: Tensor, history: History) -> None:
+        for row, sentence in enumerate(history.sentences.tolist()):
+            left = self.lengths[sentence] - 1 - history.length
+            for slot, tokens in enumerate(map(tuple, history.tokens[row].tolist())):
                 missing = self.phrases.missing(tokens)
                 if missing and self.end >= 0:  # a stream has no end
                     scores[row, slot, self.end] = IMPOSSIBLE
-                if missing and sum(map(len, missing)) >= left:  # no room for a token that breaks off what was begun
-                    _only(scores[row, slot], self._fitting(tokens, left - 1))
+                if missing and sum(map(len, missing)) >= left:  # no position left for a token that breaks a phrase off
+                    _forbid_others(scores[row, slot], self._fitting(tokens, left - 1))
 
-    def _fitting(self, said: Tokens, left: int) -> list[int]:
-        """Tokens after which the rest fits; if there are none, those after which the least is left."""
-        after = {token: self.phrases.open((*said, token)) for token in self.phrases.next(said)}
-        return [token for token, needed in after.items() if needed <= max(left, min(after.values()))]
+    def _fitting(self, tokens: Tokens, left: int) -> list[int]:
+        """Tokens after which the rest fits; if there are none, those that leave the least."""
+        after = {token: self.phrases.remaining((*tokens, token)) for token in self.phrases.continuations(tokens)}
+        return [token for token, remaining in after.items() if remaining <= max(left, min(after.values()))]
 
 
-def _only(scores: Tensor, tokens: list[int]) -> None:
+def _forbid_others(scores: Tensor, tokens: list[int]) -> None:
     own = scores[tokens].clone()
     scores.fill_(IMPOSSIBLE)
     scores[tokens] = own
 
 
 @dataclass(frozen=True)
-class Banks:
-    """Candidates by how much of the phrases they have said, a bank for each; the banks give their best in turn.
+class DynamicBeamAllocation:
+    """Ranking by banks: candidates with equally many remaining tokens share a bank, and the banks take turns.
 
-    In the banks are the `size` best candidates and all that bring a phrase further. How many are asked for, which may
-    depend on other sentences or on an observer, does not change their order.
+    The banks hold the `size` best candidates and all that continue a phrase. Their order does not depend on `count`,
+    which may depend on other sentences or on an observer.
     """
 
-    phrases: Phrases
+    phrases: RequiredPhrases
     size: int
 
-    def places(self, totals: Tensor, log_probs: Tensor, said: Said, count: int) -> Tensor:
-        """In turn, from the bank that has said the most; then the others by score; what is impossible comes last."""
+    def rank(self, totals: Tensor, log_probs: Tensor, history: History, count: int) -> Tensor:
+        """The banks in turn, fewest remaining tokens first; then the others by score; impossible ones last."""
         flat, V = (totals.unsqueeze(2) + log_probs).flatten(1), log_probs.size(2)
-        best = best_candidates(flat, min(max(count, self.size), flat.size(1)))[1].tolist()
+        best = stable_topk(flat, min(max(count, self.size), flat.size(1)))[1].tolist()
         rows = []
-        for row, places in enumerate(best):
-            tokens = [tuple(one) for one in said.tokens[row].tolist()]
-            more = [slot * V + token for slot, one in enumerate(tokens) for token in sorted(self.phrases.next(one))]
-            seen = list(dict.fromkeys([*places[: self.size], *more]))
-            values = zip(flat[row, seen].tolist(), seen, strict=True)
-            possible = sorted((-value, place) for value, place in values if value > IMPOSSIBLE)
-            ordered = self._in_turn({place: (*tokens[place // V], place % V) for _, place in possible})
-            rows.append(list(dict.fromkeys([*ordered, *places]))[:count])
+        for row, by_score in enumerate(best):
+            tokens = [tuple(slot) for slot in history.tokens[row].tolist()]
+            continuing = [
+                slot * V + token for slot, own in enumerate(tokens) for token in sorted(self.phrases.continuations(own))
+            ]
+            banked = list(dict.fromkeys([*by_score[: self.size], *continuing]))
+            values = zip(flat[row, banked].tolist(), banked, strict=True)
+            possible = sorted((-value, index) for value, index in values if value > IMPOSSIBLE)
+            ordered = self._take_turns({index: (*tokens[index // V], index % V) for _, index in possible})
+            rows.append(list(dict.fromkeys([*ordered, *by_score]))[:count])
         return torch.tensor(rows, device=log_probs.device)
 
-    def _in_turn(self, candidates: dict[int, Tokens]) -> list[int]:
-        """The places, best first, are dealt from the banks round after round."""
+    def _take_turns(self, candidates: dict[int, Tokens]) -> list[int]:
+        """Candidates, best first, dealt from the banks round by round."""
         banks: dict[int, list[int]] = defaultdict(list)
-        for place, tokens in candidates.items():
-            banks[self.phrases.open(tokens)].append(place)
-        ranked = [(turn, needed, place) for needed, bank in banks.items() for turn, place in enumerate(bank)]
-        return [place for *_, place in sorted(ranked)]
+        for index, tokens in candidates.items():
+            banks[self.phrases.remaining(tokens)].append(index)
+        ranked = [(turn, remaining, index) for remaining, bank in banks.items() for turn, index in enumerate(bank)]
+        return [index for *_, index in sorted(ranked)]

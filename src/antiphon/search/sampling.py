@@ -1,5 +1,5 @@
-"""Sampling: the next token is drawn, not chosen."""
-# B sentences still open, V vocabulary, C candidates
+"""Sampling: each token is drawn from the distribution of the model."""
+# B open sentences, V vocabulary, C candidates
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from antiphon.search.beam import best_candidates
 from antiphon.search.constraints import IMPOSSIBLE
-from antiphon.search.greedy import single_search
-from antiphon.search.hypothesis import Ask, Hypothesis, Step
+from antiphon.search.greedy import single_hypothesis_search
+from antiphon.search.hypothesis import Hypothesis, SearchRequest, StepFunction
+from antiphon.search.topk import stable_topk
 from antiphon.sequence import State
 
-__all__ = ["Draw", "Sampling", "dice", "sample_search"]
+__all__ = ["RandomStream", "Sampling", "random_stream", "sample_search"]
 
 S = TypeVar("S", bound=State)
 
-Draw = Callable[[], float]
-"""The next random number of a sentence, from 0 to 1."""
+RandomStream = Callable[[], float]
+"""Returns the next random number of a sentence, from 0 to 1."""
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """What is drawn from: p^(1 / temperature), of the `top_k` most probable tokens, of those the `top_p` best.
+    """The distribution to draw from: p^(1 / temperature), restricted to `top_k` tokens, then to the nucleus `top_p`.
 
-    `top_p` keeps the fewest tokens, most probable first, whose probabilities (as they are by then) make `top_p` in
-    all. Equal probabilities: the lower token first.
+    The nucleus is the fewest tokens, most probable first, whose probabilities (after temperature and top_k) sum to
+    `top_p`. Equal probabilities: the lower token first.
     """
 
     temperature: float = 1.0
@@ -40,7 +40,7 @@ class Sampling:
     seed: int = 1
 
     def problems(self) -> list[str]:
-        """A sentence for each value that makes no sense."""
+        """An error message for each value out of range."""
         found = []
         if not self.temperature > 0:
             found.append(
@@ -57,28 +57,30 @@ class Sampling:
         return found
 
 
-def dice(seed: int, *which: int) -> Draw:
-    """The random numbers of one answer: they depend on the seed and on its numbers alone, not on its company."""
-    return np.random.default_rng([seed, *which]).random
+def random_stream(seed: int, *key: int) -> RandomStream:
+    """The random numbers of one answer; they depend on the seed and its key only, not on the batch."""
+    return np.random.default_rng([seed, *key]).random
 
 
-def sample_search(step: Step[S], state: S, ask: Ask, *, sampling: Sampling, draws: list[Draw]) -> list[Hypothesis]:
-    """y_t ~ p(y | y_<t, x), until </s> or `max_length` tokens; one answer per sentence.
+def sample_search(
+    step: StepFunction[S], state: S, request: SearchRequest, *, sampling: Sampling, random_streams: list[RandomStream]
+) -> list[Hypothesis]:
+    """y_t ~ p(y | y_<t, x), until </s> or `max_length` tokens; one hypothesis per sentence.
 
-    Each sentence has its own `draws`, one a step, so its answer is the same in any batch. Its log probabilities are
-    the model's own, whatever the temperature.
+    Each sentence has its own random stream, one number a step, so its answer is the same in any batch. Log
+    probabilities are the model's own, whatever the temperature.
     """
 
-    def choose(scores: Tensor, live: Tensor) -> Tensor:
+    def choose(scores: Tensor, sentences: Tensor) -> Tensor:
         known = scores.masked_fill(scores.isnan(), IMPOSSIBLE)
-        uniform = torch.tensor([draws[sentence]() for sentence in live.tolist()], dtype=torch.float64)
-        return draw(known, uniform.to(scores.device), sampling)
+        uniform = torch.tensor([random_streams[sentence]() for sentence in sentences.tolist()], dtype=torch.float64)
+        return draw_tokens(known, uniform.to(scores.device), sampling)
 
-    return single_search(step, state, choose, ask)
+    return single_hypothesis_search(step, state, choose, request)
 
 
-def draw(scores: Tensor, uniform: Tensor, sampling: Sampling) -> Tensor:
-    """Log probabilities [B, V] and a number from 0 to 1 for each row [B] → tokens [B]."""
+def draw_tokens(scores: Tensor, uniform: Tensor, sampling: Sampling) -> Tensor:
+    """Draw a token for each row of log probabilities [B, V] by its uniform random number [B]."""
     values, tokens = _candidates(scores, sampling)
     below_best = values.double() - values.amax(1, keepdim=True)  # 0 stays 0, however small the temperature is
     p = torch.softmax(below_best / sampling.temperature, dim=1).nan_to_num(0.0)  # [B, C]
@@ -86,16 +88,16 @@ def draw(scores: Tensor, uniform: Tensor, sampling: Sampling) -> Tensor:
         before = p.cumsum(1) - p
         p = p.masked_fill(before >= sampling.top_p, 0.0)
     sums = p.cumsum(1)
-    whole = sums[:, -1:]
-    below = torch.minimum(uniform.unsqueeze(1) * whole, torch.nextafter(whole, torch.zeros_like(whole)))
-    place = (sums <= below).sum(1, keepdim=True)  # the first whose sum goes beyond the number, so its p is not 0
-    return tokens.gather(1, place.clamp(max=p.size(1) - 1)).squeeze(1)
+    total = sums[:, -1:]
+    below = torch.minimum(uniform.unsqueeze(1) * total, torch.nextafter(total, torch.zeros_like(total)))
+    index = (sums <= below).sum(1, keepdim=True)  # the first whose sum exceeds the number, so its p is not 0
+    return tokens.gather(1, index.clamp(max=p.size(1) - 1)).squeeze(1)
 
 
 def _candidates(scores: Tensor, sampling: Sampling) -> tuple[Tensor, Tensor]:
-    """What may be drawn, most probable first if it matters: log probabilities and tokens, each [B, C]."""
+    """Log probabilities and tokens that may be drawn, each [B, C]; for top_k and top_p the most probable first."""
     if sampling.top_k is not None:
-        return best_candidates(scores, min(sampling.top_k, scores.size(1)))
+        return stable_topk(scores, min(sampling.top_k, scores.size(1)))
     if sampling.top_p is not None:
         ordered = scores.sort(dim=1, descending=True, stable=True)
         return ordered.values, ordered.indices

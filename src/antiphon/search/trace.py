@@ -1,4 +1,5 @@
-"""The tree of a search: every candidate that was seen, whose child it is, and which way won."""
+"""The trace of a search: an observer sees every candidate, and from its record the search tree is built."""
+# B sentences, C candidates
 
 from __future__ import annotations
 
@@ -11,103 +12,99 @@ from torch import Tensor
 from antiphon.search.constraints import IMPOSSIBLE
 from antiphon.search.hypothesis import Candidates, Hypothesis
 
-__all__ = ["Branch", "Node", "Observer", "Tree", "Watcher", "nodes_of"]
+__all__ = ["Candidate", "Observer", "SearchTree", "TraceRecorder", "TreeNode", "candidate_list"]
 
-# The search tree, for those who want to see it.
+Status = Literal["kept", "pruned", "finished"]
 
 
 @dataclass(frozen=True)
-class Node:
+class Candidate:
     """A candidate of one step of one sentence."""
 
     sentence: int
     step: int
-    parent: int  # which of the nodes kept in the step before (from 0, best first) it extends; -1 in step 0
+    parent: int  # index of the hypothesis it extends among those kept in the step before, best first; -1 in step 0
     token: int
     log_prob: float  # of this token
     score: float  # of all tokens up to it: sum(log p) / length ^ length_penalty
-    status: Literal["kept", "pruned", "finished"]
+    status: Status
 
 
 class Observer(Protocol):
-    """Is told the nodes of each step: sentence by sentence, best first."""
+    """Receives the candidates of each step: sentence by sentence, best first."""
 
     @property
     def pruned(self) -> int:
-        """How many of the best candidates that are dropped it wants to see, per sentence and step."""
+        """The number of best pruned candidates to report, per sentence and step."""
         ...
 
-    def __call__(self, nodes: list[Node], /) -> None:
-        """Receives the nodes of one step."""
-        ...
+    def __call__(self, candidates: list[Candidate], /) -> None: ...
 
 
-def nodes_of(chosen: Candidates, sentences: Tensor, step: int, length_penalty: float) -> list[Node]:
+def candidate_list(candidates: Candidates, sentences: Tensor, step: int, length_penalty: float) -> list[Candidate]:
     """The possible candidates [B, C] of these sentences [B]."""
-    rows, columns = (chosen.totals > IMPOSSIBLE).nonzero(as_tuple=True)
-    scores = chosen.totals / (step + 1) ** length_penalty
-    columns_of = (chosen.slots, chosen.tokens, chosen.log_probs, scores, chosen.taken, chosen.ended)
-    lists = [values[rows, columns].tolist() for values in columns_of]
-    nodes = []
-    for sentence, slot, token, log_prob, score, taken, ended in zip(sentences[rows].tolist(), *lists, strict=True):
-        status: Literal["kept", "pruned", "finished"] = "finished" if ended else "kept" if taken else "pruned"
-        nodes.append(Node(sentence, step, slot if step else -1, token, log_prob, score, status))
-    return nodes
+    rows, columns = (candidates.totals > IMPOSSIBLE).nonzero(as_tuple=True)
+    scores = candidates.totals / (step + 1) ** length_penalty
+    fields = (candidates.slots, candidates.tokens, candidates.log_probs, scores, candidates.selected, candidates.ended)
+    lists = [values[rows, columns].tolist() for values in fields]
+    found = []
+    for sentence, slot, token, log_prob, score, selected, ended in zip(sentences[rows].tolist(), *lists, strict=True):
+        status: Status = "finished" if ended else "kept" if selected else "pruned"
+        found.append(Candidate(sentence, step, slot if step else -1, token, log_prob, score, status))
+    return found
+
+
+class TraceRecorder:
+    """An observer that keeps all it sees of a search of one sentence."""
+
+    def __init__(self, pruned: int) -> None:
+        self.pruned = pruned
+        self.steps: list[list[Candidate]] = []
+
+    def __call__(self, candidates: list[Candidate], /) -> None:
+        self.steps.append(candidates)
 
 
 @dataclass(frozen=True)
-class Branch:
-    """A token that was tried after others."""
+class TreeNode:
+    """A token in the search tree."""
 
     step: int
     token: int
     log_prob: float  # of this token
     score: float  # of all tokens up to it, normalised as the search does
-    status: Literal["kept", "pruned", "finished"]
-    parent: int | None  # its number in the tree; None: the start
-    winner: bool = False  # on the way to the best answer
-
-
-class Watcher:
-    """Keeps what a search of one sentence tells, with so many pruned candidates a step."""
-
-    def __init__(self, pruned: int) -> None:
-        self.pruned = pruned
-        self.steps: list[list[Node]] = []
-
-    def __call__(self, nodes: list[Node], /) -> None:
-        self.steps.append(nodes)
+    status: Status
+    parent: int | None  # its index in the tree; None: the start
+    winner: bool = False  # on the path to the best hypothesis
 
 
 @dataclass(frozen=True)
-class Tree:
-    """All branches, step by step, best first."""
+class SearchTree:
+    """All nodes, step by step, best first."""
 
-    branches: tuple[Branch, ...]
+    nodes: tuple[TreeNode, ...]
 
     @classmethod
-    def grown(cls, steps: Sequence[Sequence[Node]], best: Hypothesis) -> Tree:
-        """From what a Watcher has seen, and the answer that won."""
-        branches: list[Branch] = []
-        going: list[int] = []  # the branches kept in the step before, best first
-        ways: list[tuple[int, ...]] = []  # the tokens up to each branch
-        for nodes in steps:
-            first = len(branches)
-            for node in nodes:
-                parent = going[node.parent] if node.step else None
-                way = (*(ways[parent] if parent is not None else ()), node.token)
-                ways.append(way)
-                won = node.status != "pruned" and best.tokens[: len(way)] == way
-                branches.append(
-                    Branch(node.step, node.token, node.log_prob, node.score, node.status, parent, winner=won)
-                )
-            going = [n for n in range(first, len(branches)) if branches[n].status == "kept"]
-        return cls(tuple(branches))
+    def from_trace(cls, steps: Sequence[Sequence[Candidate]], best: Hypothesis) -> SearchTree:
+        """Build the tree from the steps of a TraceRecorder and the best hypothesis."""
+        nodes: list[TreeNode] = []
+        kept: list[int] = []  # the nodes kept in the step before, best first
+        paths: list[tuple[int, ...]] = []  # the tokens up to each node
+        for candidates in steps:
+            first = len(nodes)
+            for it in candidates:
+                parent = kept[it.parent] if it.step else None
+                path = (*(paths[parent] if parent is not None else ()), it.token)
+                paths.append(path)
+                won = it.status != "pruned" and best.tokens[: len(path)] == path
+                nodes.append(TreeNode(it.step, it.token, it.log_prob, it.score, it.status, parent, winner=won))
+            kept = [index for index in range(first, len(nodes)) if nodes[index].status == "kept"]
+        return cls(tuple(nodes))
 
     @property
     def steps(self) -> int:
-        return 1 + max((branch.step for branch in self.branches), default=-1)
+        return 1 + max((node.step for node in self.nodes), default=-1)
 
-    def of_step(self, step: int) -> list[int]:
-        """The numbers of a step's branches, best first."""
-        return [number for number, branch in enumerate(self.branches) if branch.step == step]
+    def nodes_at(self, step: int) -> list[int]:
+        """The indices of the nodes of a step, best first."""
+        return [index for index, node in enumerate(self.nodes) if node.step == step]

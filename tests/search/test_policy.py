@@ -1,4 +1,4 @@
-"""The beam of other toolkits: as many hypotheses go on, however many have ended."""
+"""The beam with patience: equally many hypotheses go on, however many have finished."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from table_model import TableModel, TableState, loop_kept, seeded_rows
 
-from antiphon.search.beam import KeptRoom, Room, ShrinkingRoom, beam_search
-from antiphon.search.hypothesis import Ask, Hypothesis
+from antiphon.search.beam import BeamPolicy, PatientBeam, ShrinkingBeam, beam_search
+from antiphon.search.hypothesis import Hypothesis, SearchRequest
 
 END, START, V = 0, 99, 5
 
 
-def searched(seed: int, room: Room, longest: int, *, end_bias: float = 0.0) -> list[list[Hypothesis]]:
+def searched(seed: int, policy: BeamPolicy, longest: int, *, end_bias: float = 0.0) -> list[list[Hypothesis]]:
     return beam_search(
         TableModel(seeded_rows(seed, V, end_bias=end_bias)),
         TableState.start(3),
-        Ask(sentences=3, start=START, end=END, max_length=longest, length_penalty=0.7),
-        room=room,
+        SearchRequest(sentences=3, start=START, end=END, max_length=longest, length_penalty=0.7),
+        policy=policy,
     )
 
 
@@ -25,7 +25,7 @@ def searched(seed: int, room: Room, longest: int, *, end_bias: float = 0.0) -> l
 @given(st.integers(0, 10_000), st.integers(1, 5), st.sampled_from([0.5, 1.0, 2.0]), st.integers(1, 6), st.floats(-2, 2))
 def test_it_is_the_loop(seed: int, size: int, patience: float, longest: int, end_bias: float) -> None:
     rows = seeded_rows(seed, V, end_bias=end_bias)
-    found = searched(seed, KeptRoom(size, patience), longest, end_bias=end_bias)
+    found = searched(seed, PatientBeam(size, patience), longest, end_bias=end_bias)
     for sentence, answers in enumerate(found):
         expected = loop_kept(
             rows, sentence, end=END, size=size, patience=patience, max_length=longest, length_penalty=0.7
@@ -34,10 +34,10 @@ def test_it_is_the_loop(seed: int, size: int, patience: float, longest: int, end
 
 
 def test_patience_finds_better_answers_than_a_beam_that_shrinks() -> None:
-    """With normalised scores, a longer answer may be the better one; who leaves no room for it does not see it."""
+    """With normalised scores, a longer answer may be the better one; a beam that has shrunk does not see it."""
     better = worse = 0
     for seed in range(40):
-        kept, shrunk = (searched(seed, room, 6) for room in (KeptRoom(2, 3.0), ShrinkingRoom(2)))
+        kept, shrunk = (searched(seed, policy, 6) for policy in (PatientBeam(2, 3.0), ShrinkingBeam(2)))
         for long, short in zip(kept, shrunk, strict=True):
             better += long[0].score > short[0].score + 1e-9
             worse += long[0].score < short[0].score - 1e-9

@@ -1,4 +1,4 @@
-"""Rules that look at what was said: each acts as if the table had been written so."""
+"""Each constraint acts as if its -inf had been written into the table."""
 
 from __future__ import annotations
 
@@ -11,21 +11,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from table_model import MINUS, History, Rows, TableModel, TableState, loop_beam, seeded_rows
 
-from antiphon.search.beam import ShrinkingRoom, beam_search
-from antiphon.search.constraints import ForbiddenPhrases, LeastLength, MostLength, NoRepeat, Rule
+from antiphon.search.beam import ShrinkingBeam, beam_search
+from antiphon.search.constraints import Constraint, ForbiddenPhrases, MaxLength, MinLength, NoRepeatNgram
 from antiphon.search.greedy import greedy_search
-from antiphon.search.hypothesis import Ask, Hypothesis
+from antiphon.search.hypothesis import Hypothesis, SearchRequest
 
 END, START, V, LONGEST, SENTENCES = 0, 99, 4, 7, 3
 Banned = Callable[[int, History, int], bool]
 
 
-def searched(rows: Rows, rules: tuple[Rule, ...], size: int) -> list[list[Hypothesis]]:
+def searched(rows: Rows, constraints: tuple[Constraint, ...], size: int) -> list[list[Hypothesis]]:
     return beam_search(
         TableModel(rows),
         TableState.start(SENTENCES),
-        Ask(sentences=SENTENCES, start=START, end=END, max_length=LONGEST, length_penalty=0.0, rules=rules),
-        room=ShrinkingRoom(size),
+        SearchRequest(
+            sentences=SENTENCES, start=START, end=END, max_length=LONGEST, length_penalty=0.0, constraints=constraints
+        ),
+        policy=ShrinkingBeam(size),
     )
 
 
@@ -40,12 +42,12 @@ def without(rows: Rows, banned: Banned) -> Rows:
 
 
 def repeats(n: int) -> Banned:
-    """Whether the token ends n tokens that were said before."""
+    """True if the token completes an n-gram that occurred before."""
 
     def banned(_: int, history: History, token: int) -> bool:
-        said = (*history, token)
-        grams = [said[i : i + n] for i in range(len(said) - n + 1)]
-        return token != END and len(said) >= n and grams.count(said[-n:]) > 1
+        tokens = (*history, token)
+        grams = [tokens[i : i + n] for i in range(len(tokens) - n + 1)]
+        return token != END and len(tokens) >= n and grams.count(tokens[-n:]) > 1
 
     return banned
 
@@ -55,7 +57,7 @@ def too_short(lengths: tuple[int, ...]) -> Banned:
 
 
 def ends(phrases: tuple[tuple[int, ...], ...]) -> Banned:
-    """Whether the token is the last of a phrase that stands there."""
+    """True if the token completes one of the phrases."""
     return lambda _, history, token: any((*history, token)[-len(phrase) :] == phrase for phrase in phrases)
 
 
@@ -64,64 +66,68 @@ def too_long(lengths: tuple[int, ...]) -> Banned:
 
 
 NEVER = ((3,), (1, 2), (2, 1, 1), (2, 2))
-RULES: dict[str, tuple[Rule, Banned]] = {
-    **{f"no {n} twice": (NoRepeat(n), repeats(n)) for n in (1, 2, 3)},
-    "at least": (LeastLength(END, (1, 4, 6)), too_short((1, 4, 6))),
+CONSTRAINTS: dict[str, tuple[Constraint, Banned]] = {
+    **{f"no {n} twice": (NoRepeatNgram(n), repeats(n)) for n in (1, 2, 3)},
+    "at least": (MinLength(END, (1, 4, 6)), too_short((1, 4, 6))),
     "never": (ForbiddenPhrases(NEVER), ends(NEVER)),
     "never long": (ForbiddenPhrases(((1, 1, 1),)), ends(((1, 1, 1),))),
 }
 
 
-@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("name", CONSTRAINTS)
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10_000), size=st.integers(1, 5))
 def test_as_if_the_table_had_been_written_so(name: str, seed: int, size: int) -> None:
-    rule, banned = RULES[name]
+    constraint, banned = CONSTRAINTS[name]
     rows = seeded_rows(seed, V)
     table = without(rows, banned)
-    found = searched(rows, (rule,), size)
+    found = searched(rows, (constraint,), size)
     for sentence, answers in enumerate(found):
         expected = loop_beam(table, sentence, end=END, size=size, max_length=LONGEST, length_penalty=0.0)
         assert [answer.tokens for answer in answers] == [answer.tokens for answer in expected]
     greedy = greedy_search(
         TableModel(rows),
         TableState.start(SENTENCES),
-        Ask(sentences=SENTENCES, start=START, end=END, max_length=LONGEST, rules=(rule,)),
+        SearchRequest(sentences=SENTENCES, start=START, end=END, max_length=LONGEST, constraints=(constraint,)),
     )
-    assert [answer.tokens for answer in greedy] == [answers[0].tokens for answers in searched(rows, (rule,), 1)]
+    assert [answer.tokens for answer in greedy] == [answers[0].tokens for answers in searched(rows, (constraint,), 1)]
 
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10_000))
 def test_they_hold_together(seed: int) -> None:
-    for answers in searched(seeded_rows(seed, V), (NoRepeat(2), LeastLength(END, (3, 3, 3))), 4):
+    for answers in searched(seeded_rows(seed, V), (NoRepeatNgram(2), MinLength(END, (3, 3, 3))), 4):
         for answer in answers:
-            said = answer.tokens
-            pairs = list(pairwise(said))
+            tokens = answer.tokens
+            pairs = list(pairwise(tokens))
             assert len(set(pairs)) == len(pairs)
-            assert not answer.finished or len(said) >= 3
+            assert not answer.finished or len(tokens) >= 3
 
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10_000), size=st.integers(1, 5), lengths=st.tuples(*[st.integers(1, LONGEST)] * SENTENCES))
 def test_at_most_is_a_search_with_that_maximum_length(seed: int, size: int, lengths: tuple[int, ...]) -> None:
-    """What has so many tokens comes back as it is; the others of the batch go on."""
+    """A hypothesis of maximum length comes back unfinished; the others of the batch go on."""
     rows = seeded_rows(seed, V, end_bias=-0.5)
-    found = searched(rows, (MostLength(lengths),), size)
+    found = searched(rows, (MaxLength(lengths),), size)
     for sentence, (answers, longest) in enumerate(zip(found, lengths, strict=True)):
         expected = loop_beam(rows, sentence, end=END, size=size, max_length=longest, length_penalty=0.0)
         assert [(a.tokens, a.finished) for a in answers] == [(a.tokens, a.finished) for a in expected]
-    ask = Ask(sentences=SENTENCES, start=START, end=END, max_length=LONGEST, rules=(MostLength(lengths),))
-    greedy = greedy_search(TableModel(rows), TableState.start(SENTENCES), ask)
-    one = searched(rows, (MostLength(lengths),), 1)
+    request = SearchRequest(
+        sentences=SENTENCES, start=START, end=END, max_length=LONGEST, constraints=(MaxLength(lengths),)
+    )
+    greedy = greedy_search(TableModel(rows), TableState.start(SENTENCES), request)
+    one = searched(rows, (MaxLength(lengths),), 1)
     assert [(a.tokens, a.finished) for a in greedy] == [(a.tokens, a.finished) for [a] in one]
 
 
 def test_a_stream_has_no_end_to_hold_back() -> None:
     """Its end is -1, which must not be taken for the last token."""
     rows = seeded_rows(5, V)
-    ask = Ask(sentences=1, start=START, end=-1, max_length=LONGEST)
-    free = greedy_search(TableModel(rows), TableState.start(1), ask)
-    held = greedy_search(TableModel(rows), TableState.start(1), replace(ask, rules=(LeastLength(-1, (LONGEST,)),)))
+    request = SearchRequest(sentences=1, start=START, end=-1, max_length=LONGEST)
+    free = greedy_search(TableModel(rows), TableState.start(1), request)
+    held = greedy_search(
+        TableModel(rows), TableState.start(1), replace(request, constraints=(MinLength(-1, (LONGEST,)),))
+    )
     assert V - 1 in free[0].tokens
     assert held == free
