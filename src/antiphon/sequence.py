@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["NO_COPY", "Carried", "Memory", "Sequence", "Several", "State"]
+__all__ = ["NO_COPY", "Carried", "Memory", "MultiSource", "Sequence", "State"]
 
 NO_COPY = -1  # in the place of a target token
 
@@ -56,7 +56,7 @@ class Sequence:
         mask = torch.cat([part.mask for part in parts], dim=1)
         order = torch.argsort(~mask, dim=1, stable=True)[:, : int(mask.sum(1).max())]
         index = order.unsqueeze(-1).expand(-1, -1, values.size(-1))
-        return cls(values.gather(1, index), mask.gather(1, order), Several(tuple(parts)).copies)
+        return cls(values.gather(1, index), mask.gather(1, order), MultiSource(tuple(parts)).copies)
 
     @property
     def last(self) -> Tensor:
@@ -71,7 +71,7 @@ class Sequence:
 
 
 @dataclass(frozen=True)
-class Several:
+class MultiSource:
     """Several sources of the same examples: row b of each part belongs to example b."""
 
     parts: tuple[Sequence, ...]

@@ -21,7 +21,7 @@ from antiphon.config.schema import TrainingConfig
 from antiphon.data.batches import source_batch
 from antiphon.data.tokenizers import EOS, PAD, SOS
 from antiphon.models.build import build_model
-from antiphon.models.decoders.decoder import Looks, Step
+from antiphon.models.decoders.decoder import AttentionWeights, Step
 from antiphon.models.model import SequenceModel
 from antiphon.search.beam import ShrinkingBeam, beam_search
 from antiphon.search.hypothesis import SearchRequest
@@ -126,7 +126,7 @@ def shares(weights: Tensor, mask: Tensor) -> None:
     assert bool((weights >= 0).all())
 
 
-def check_looks(looks: Looks, source: Sequence, *, one_network: bool) -> None:
+def check_looks(looks: AttentionWeights, source: Sequence, *, one_network: bool) -> None:
     B, T, S = *INPUTS.shape, source.values.size(1)
     past, real = torch.ones(T, T).tril().bool().expand(B, T, T), source.mask.unsqueeze(1)
     if looks.own is not None and looks.cross is not None and one_network:  # one softmax over source and past
@@ -145,7 +145,7 @@ def check_looks(looks: Looks, source: Sequence, *, one_network: bool) -> None:
 def looks_with_shares_that_leave_padding_out(model: SequenceModel, config: ModelConfig, whole: Step[Any]) -> None:
     """In every layer and head; a hard look goes to one position."""
     source = source_batch(ROWS)
-    weights, looks = whole.weights, model.look(source, INPUTS)
+    weights, looks = whole.weights, model.attention_weights(source, INPUTS)
     shapes = {name: None if found is None else tuple(found.shape[1:3]) for name, found in vars(looks).items()}
     assert shapes == looked(config)
     check_looks(looks, source, one_network=isinstance(config, ConcatenatedConfig))

@@ -18,7 +18,7 @@ from antiphon.data.batches import source_batch
 from antiphon.data.source import Read, Values
 from antiphon.models.build import build_for
 from antiphon.models.model import SequenceModel
-from antiphon.sequence import Sequence, Several
+from antiphon.sequence import MultiSource, Sequence
 
 Source = dict[str, Any]
 TARGET_TOKENS, TEXT_TOKENS = 9, 11
@@ -36,7 +36,7 @@ PATCHES: Source = {"kind": "patches", "patch": 4, "dropout": 0.0}
 LINEAR: Source = {"kind": "linear", "dropout": 0.0}
 SUBSAMPLED: Source = {"kind": "subsampled", "channels": 4, "kernel": 3, "dropout": 0.0}
 FRAME_CELLS: Source = {"kind": "frame-cells", "channels": [3], "blocks": 0, "dropout": 0.0}
-FRONTS = {
+FRONT_ENDS = {
     "cells": (IMAGE, CELLS),
     "cells-columns": (IMAGE, {**CELLS, "columns": True, "wide": 1}),
     "patches": (IMAGE, PATCHES),
@@ -97,10 +97,10 @@ def values(kind: str, length: int, shift: float) -> Values:
     return np.sin(1.3 * places + length + shift).astype(np.float32)
 
 
-def batch(rows: list[Read]) -> Sequence | Several:
+def batch(rows: list[Read]) -> Sequence | MultiSource:
     """In double precision."""
     found = source_batch(rows)
-    return Several(tuple(map(doubled, found.parts))) if isinstance(found, Several) else doubled(found)
+    return MultiSource(tuple(map(doubled, found.parts))) if isinstance(found, MultiSource) else doubled(found)
 
 
 def doubled(source: Sequence) -> Sequence:
@@ -115,9 +115,11 @@ def model(encoder: Any, front: Any = None, decoder: Source = BAHDANAU, context: 
 
 def cases() -> dict[str, Case]:
     """Every front with no encoder; some with every encoder and with a Transformer; several, joint and apart."""
-    found = {f"{name}_none": Case([source], model(ENCODERS["none"], front)) for name, (source, front) in FRONTS.items()}
+    found = {
+        f"{name}_none": Case([source], model(ENCODERS["none"], front)) for name, (source, front) in FRONT_ENDS.items()
+    }
     for name in ("cells", "linear", "subsampled", "frame-cells"):
-        source, front = FRONTS[name]
+        source, front = FRONT_ENDS[name]
         found |= {f"{name}_{encoder}": Case([source], model(part, front)) for encoder, part in ENCODERS.items()}
     unplaced = {**TRANSFORMER, "positions": "none"}
     found["patches_transformer"] = Case([IMAGE], model(unplaced, PATCHES, TRANSFORMER, MULTI_HEAD["multi-head"]))

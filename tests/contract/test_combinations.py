@@ -60,8 +60,8 @@ def problems(model: ModelConfig) -> list[str]:
 def test_tables_are_the_choices_of_the_config() -> None:
     assert set(build.ENCODERS) == kinds(models.EncoderConfig)
     assert set(build.DECODERS) == kinds(models.DecoderConfig)
-    assert set(build.FRONTS) == kinds(models.FrontConfig)
-    assert {front for fronts in FRONTS_OF.values() for front in fronts} == set(build.FRONTS)
+    assert set(build.FRONT_ENDS) == kinds(models.FrontConfig)
+    assert {front for fronts in FRONTS_OF.values() for front in fronts} == set(build.FRONT_ENDS)
     assert set(FRONTS_OF) == kinds(schema.SourceConfig)
     assert set(build.MODELS) == kinds(models.ModelConfig)
     assert set(build.SCORES) == set(choices(models.AttentionConfig, "score"))

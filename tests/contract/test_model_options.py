@@ -45,7 +45,7 @@ from antiphon.training.step import training_step
 ONLY_CHOICE = object()  # a word with one meaning so far; a second one needs an effect
 IN_RUNS = object()  # of training; test_learning_options.py looks at whole runs
 TOKENS = {"source_tokens": 11, "target_tokens": 11}
-FRONTS = {"usual": None, "linear": LinearConfig(), "subsampled": SubsampledConfig(channels=4)}
+FRONT_ENDS = {"usual": None, "linear": LinearConfig(), "subsampled": SubsampledConfig(channels=4)}
 
 
 def two(part: dict[str, Any]) -> dict[str, Any]:
@@ -169,9 +169,9 @@ def ngram_rows() -> None:
 def front() -> None:
     """The network that turns a source into vectors; test_source_options.py has every key of each."""
     case = CASES["linear_none"]
-    made = {kind: replace(case, model=case.model.model_copy(update={"front": one})) for kind, one in FRONTS.items()}
-    names = {kind: type(case.build().fronts[0]).__name__ for kind, case in made.items()}
-    assert names == {"usual": "LinearFront", "linear": "LinearFront", "subsampled": "SubsampledFront"}
+    made = {kind: replace(case, model=case.model.model_copy(update={"front": one})) for kind, one in FRONT_ENDS.items()}
+    names = {kind: type(case.build().front_ends[0]).__name__ for kind, case in made.items()}
+    assert names == {"usual": "LinearFrontEnd", "linear": "LinearFrontEnd", "subsampled": "SubsampledFrontEnd"}
 
 
 def tied(section: type[BaseModel]) -> Callable[[], None]:

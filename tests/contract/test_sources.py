@@ -15,7 +15,7 @@ from antiphon.config.schema import TrainingConfig
 from antiphon.data.batches import Batch
 from antiphon.data.tokenizers import EOS
 from antiphon.models.model import SequenceModel
-from antiphon.sequence import Sequence, Several
+from antiphon.sequence import MultiSource, Sequence
 from antiphon.training.step import training_step
 
 
@@ -72,9 +72,9 @@ def test_names_are_those_of_the_states(case: Case) -> None:
     for row in case.rows():
         parts = row if isinstance(row, tuple) else (row,)
         lengths = [len(part) + isinstance(part, list) for part in parts]
-        both = list(zip(model.fronts, lengths, strict=True))
+        both = list(zip(model.front_ends, lengths, strict=True))
         names = [front.names(length) for front, length in both]
-        assert model.remember(batch([row])).states.size(1) == sum(map(len, names))
+        assert model.encode(batch([row])).states.size(1) == sum(map(len, names))
         for name, (front, length) in zip(names, both, strict=True):
             grid = front.grid(length)
             assert grid is None or grid[0] * grid[1] == len(name)
@@ -120,10 +120,10 @@ def test_joined_sequences_have_their_padding_at_the_end() -> None:
     assert found.values[1, :, 0].tolist() == [3.0, 3.0, 3.0, 1.0]
 
 
-def padded(source: Sequence | Several) -> Sequence | Several:
+def padded(source: Sequence | MultiSource) -> Sequence | MultiSource:
     """Four more columns of padding, whatever stands in them."""
-    if isinstance(source, Several):
-        return Several(tuple(more(part) for part in source.parts))
+    if isinstance(source, MultiSource):
+        return MultiSource(tuple(more(part) for part in source.parts))
     return more(source)
 
 

@@ -17,7 +17,7 @@ from antiphon.config.dump import flat as flat_values
 from antiphon.config.load import read_config
 from antiphon.config.networks import EncoderDecoderConfig
 from antiphon.config.yaml_text import parse_override
-from antiphon.models.build import ALIGNMENTS, DECODERS, ENCODERS, FRONTS, MODELS, SCORES, build_for
+from antiphon.models.build import ALIGNMENTS, DECODERS, ENCODERS, FRONT_ENDS, MODELS, SCORES, build_for
 
 TEXT = (Path(__file__).parents[2] / "docs" / "textbook.md").read_text("utf-8")
 
@@ -98,7 +98,7 @@ def test_everything_in_build_has_a_row() -> None:
     """What `models/build.py` lists is in the textbook."""
     settings = {f"{key}={value}" for row in ROWS for key, value in flat(row.settings).items()}
     wanted = {
-        *(f"model.front.kind={name}" for name in FRONTS),
+        *(f"model.front.kind={name}" for name in FRONT_ENDS),
         *(f"model.encoder.kind={name}" for name in ENCODERS),
         *(f"model.context.score={name}" for name in SCORES),
         *(f"model.context.alignment={name}" for name in ALIGNMENTS),

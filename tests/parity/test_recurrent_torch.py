@@ -14,13 +14,19 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from antiphon.models.encoders.encoder import NoEncoder
-from antiphon.models.encoders.rnn import Kind, RecurrentEncoder, initialise_recurrent, network, reverse_within
-from antiphon.models.layers.recurrent import RecurrentStack
+from antiphon.models.encoders.rnn import RecurrentEncoder
+from antiphon.models.layers.recurrent import (
+    CellKind,
+    RecurrentStack,
+    initialize_recurrent,
+    recurrent_network,
+    reverse_padded,
+)
 from antiphon.sequence import Sequence
 
 LENGTHS = torch.tensor([2, 7, 1, 4])
 NETWORKS = {"rnn": nn.RNN, "rnn-relu": partial(nn.RNN, nonlinearity="relu"), "gru": nn.GRU, "lstm": nn.LSTM}
-KINDS: tuple[Kind, ...] = get_args(Kind)
+KINDS: tuple[CellKind, ...] = get_args(CellKind)
 B, S, D, H = 4, 7, 5, 8
 
 
@@ -28,7 +34,7 @@ def values(*shape: int) -> Tensor:
     return torch.cos(torch.arange(torch.Size(shape).numel(), dtype=torch.float64) * 0.7).reshape(shape)
 
 
-def torch_twin(encoder: RecurrentEncoder, kind: Kind, layers: int, bidirectional: bool) -> nn.RNNBase:
+def torch_twin(encoder: RecurrentEncoder, kind: CellKind, layers: int, bidirectional: bool) -> nn.RNNBase:
     """torch's own stacked network with the encoder's weights."""
     twin = NETWORKS[kind](D, H, num_layers=layers, bidirectional=bidirectional, batch_first=True).double()
     with torch.no_grad():
@@ -40,7 +46,7 @@ def torch_twin(encoder: RecurrentEncoder, kind: Kind, layers: int, bidirectional
 
 
 @pytest.mark.parametrize(("kind", "layers", "bidirectional"), list(product(KINDS, (1, 2), (False, True))))
-def test_encoder_is_torchs_packed_network(kind: Kind, layers: int, bidirectional: bool) -> None:
+def test_encoder_is_torchs_packed_network(kind: CellKind, layers: int, bidirectional: bool) -> None:
     encoder = RecurrentEncoder(
         kind=kind, inputs=D, size=H, layers=layers, bidirectional=bidirectional, residual=False, dropout=0.0
     )
@@ -58,7 +64,7 @@ def test_encoder_is_torchs_packed_network(kind: Kind, layers: int, bidirectional
 
 
 @pytest.mark.parametrize(("kind", "bidirectional"), list(product(KINDS, (False, True))))
-def test_residuals_are_added_from_the_second_layer_on(kind: Kind, bidirectional: bool) -> None:
+def test_residuals_are_added_from_the_second_layer_on(kind: CellKind, bidirectional: bool) -> None:
     """h^2 = h^1 + network(h^1); the first layer has nothing of its size to add to."""
     parts = {"kind": kind, "inputs": D, "size": H, "bidirectional": bidirectional, "dropout": 0.0}
     encoder = RecurrentEncoder(**parts, layers=3, residual=True)
@@ -90,12 +96,12 @@ def test_scaled_vectors_are_of_values_of_about_1() -> None:
 
 def test_rows_are_reversed_within_their_length() -> None:
     rows = torch.tensor([[1, 2, 3, 0], [4, 0, 0, 0], [5, 6, 7, 8]]).unsqueeze(-1)
-    turned = reverse_within(rows, torch.tensor([3, 1, 4])).squeeze(-1)
+    turned = reverse_padded(rows, torch.tensor([3, 1, 4])).squeeze(-1)
     assert turned.tolist() == [[3, 2, 1, 0], [4, 0, 0, 0], [8, 7, 6, 5]]
 
 
 @pytest.mark.parametrize(("kind", "layers"), list(product(KINDS, (1, 2, 3))))
-def test_stack_run_is_stack_step(kind: Kind, layers: int) -> None:
+def test_stack_run_is_stack_step(kind: CellKind, layers: int) -> None:
     stack = RecurrentStack(cell=kind, inputs=D, size=H, layers=layers, dropout=0.0)
     fill(stack.double())
     inputs = values(B, S, D)
@@ -112,10 +118,10 @@ def test_stack_run_is_stack_step(kind: Kind, layers: int) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_first_weights_are_what_the_docstring_says(kind: Kind) -> None:
-    ours = network(kind, D, H)
+def test_first_weights_are_what_the_docstring_says(kind: CellKind) -> None:
+    ours = recurrent_network(kind, D, H)
     torch.manual_seed(3)
-    initialise_recurrent(ours)
+    initialize_recurrent(ours)
     for gate in ours.weight_hh_l0.chunk(ours.weight_hh_l0.size(0) // H):
         torch.testing.assert_close(gate @ gate.T, torch.eye(H), atol=1e-5, rtol=0)
     assert bool((ours.weight_ih_l0.abs() <= (6 / (D + H)) ** 0.5).all())

@@ -12,11 +12,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from antiphon.models.decoders.transformer_decoder import DecoderBlock, TransformerDecoder
-from antiphon.models.encoders.transformer_encoder import BlockPlan, EncoderBlock, TransformerEncoder
-from antiphon.models.layers.blocks import LayerNorm, Order
+from antiphon.models.encoders.transformer_encoder import EncoderBlock, TransformerEncoder
+from antiphon.models.layers.blocks import BlockSpec, LayerNorm, Order
 from antiphon.models.layers.embedding import TokenEmbedding
 from antiphon.models.layers.positions import SinusoidalPositions
-from antiphon.models.multihead import MultiHeadAttention, Seen, causal_mask
+from antiphon.models.multihead import MaskedKeyValues, MultiHeadAttention, causal_mask
 from antiphon.sequence import Memory, Sequence
 
 B, T, S, D, M, N, F, L, V = 3, 5, 6, 8, 6, 2, 12, 2, 9
@@ -61,8 +61,8 @@ def copy_block(
         copy(norm, getattr(theirs, f"norm{number}"))
 
 
-def plan(order: Order, activation: str) -> BlockPlan:
-    return BlockPlan(
+def spec(order: Order, activation: str) -> BlockSpec:
+    return BlockSpec(
         size=D,
         heads=N,
         inner=F,
@@ -74,7 +74,7 @@ def plan(order: Order, activation: str) -> BlockPlan:
 
 
 def our_encoder(order: Order, activation: str) -> TransformerEncoder:
-    encoder = TransformerEncoder(plan=plan(order, activation), layers=L, positions=SinusoidalPositions(size=D))
+    encoder = TransformerEncoder(spec=spec(order, activation), layers=L, positions=SinusoidalPositions(size=D))
     fill(encoder.double())
     return encoder.eval()
 
@@ -83,10 +83,11 @@ def our_decoder(order: Order, activation: str, memory: int) -> TransformerDecode
     embedding = TokenEmbedding(table=nn.Embedding(V, D), dropout=0.0)
     decoder = TransformerDecoder(
         embedding=embedding,
-        plan=plan(order, activation),
+        spec=spec(order, activation),
         layers=L,
         positions=SinusoidalPositions(size=D),
         memory=memory,
+        padding=0,
     )
     fill(decoder.double())
     return decoder.eval()
@@ -122,7 +123,7 @@ def test_cross_attention_is_torchs(memory: int) -> None:
     copy_attention(ours, theirs)
     queries, states = values(B, T, D), values(B, S, memory)
     found, weights = theirs(queries, states, states, key_padding_mask=~REAL, average_attn_weights=False)
-    seen = Seen(ours.prepare(states), REAL[:, None, None])
+    seen = MaskedKeyValues(ours.prepare(states), REAL[:, None, None])
     close(ours(queries, seen), found)
     close(ours.weights(queries, seen), weights)
 
@@ -136,9 +137,9 @@ def test_masked_self_attention_is_torchs() -> None:
     hidden = nn.Transformer.generate_square_subsequent_mask(T, dtype=torch.float64)
     found, weights = theirs(states, states, states, attn_mask=hidden, average_attn_weights=False)
     heads = ours.prepare(states)
-    close(ours(states, Seen(heads), causal=True), found)
-    close(ours(states, Seen(heads, causal_mask(T))), found)
-    close(ours.weights(states, Seen(heads, causal_mask(T))), weights)
+    close(ours(states, MaskedKeyValues(heads), causal=True), found)
+    close(ours(states, MaskedKeyValues(heads, causal_mask(T))), found)
+    close(ours.weights(states, MaskedKeyValues(heads, causal_mask(T))), weights)
 
 
 @every_block
@@ -156,7 +157,7 @@ def test_encoder_is_torchs(order: Order, activation: str) -> None:
 def test_encoder_looks_where_torchs_does(order: Order, activation: str) -> None:
     ours = our_encoder(order, activation)
     theirs = torch_encoder(ours, order, activation)
-    looked, states = ours.look(Sequence(values(B, S, D), REAL)), ours.positions(values(B, S, D))
+    looked, states = ours.attention_weights(Sequence(values(B, S, D), REAL)), ours.positions(values(B, S, D))
     assert looked.shape == (B, L, N, S, S)
     for number, layer in enumerate(theirs.layers):
         inside = layer.norm1(states) if order == "pre" else states
@@ -184,7 +185,7 @@ def test_decoder_looks_where_torchs_does(order: Order, activation: str) -> None:
     ours = our_decoder(order, activation, memory=D)
     theirs = torch_decoder(ours, order, activation)
     memory = values(B, S, D)
-    looks = ours.look(TOKENS, ours.start(Memory(memory, REAL, final=memory[:, :1])))
+    looks = ours.attention_weights(TOKENS, ours.start(Memory(memory, REAL, final=memory[:, :1])))
     states = ours.positions(ours.embedding(TOKENS))
     hidden = nn.Transformer.generate_square_subsequent_mask(T, dtype=torch.float64)
     padding = torch.zeros(B, S, dtype=torch.float64).masked_fill(~REAL, -torch.inf)

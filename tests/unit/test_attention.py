@@ -12,18 +12,18 @@ from torch import Tensor
 
 from antiphon.models.attention import (
     AdditiveScore,
-    Aligned,
     Alignment,
+    AlignmentWeights,
     AttentionContext,
     BilinearScore,
     ConcatScore,
     CosineScore,
     DotScore,
     EqualSizes,
+    ProjectedMemory,
     ScaledDotScore,
     Score,
     SoftAlignment,
-    SourceSide,
 )
 from antiphon.models.build import SCORES
 from antiphon.sequence import Memory
@@ -179,7 +179,7 @@ def test_hypotheses_of_a_sentence_look_at_its_source() -> None:
 
 def weights_of(*scores: float) -> list[float]:
     asked = torch.tensor([[list(scores)]], dtype=torch.float64)
-    aligned: Aligned = SoftAlignment()(asked, torch.ones(1, len(scores), dtype=torch.bool))
+    aligned: AlignmentWeights = SoftAlignment()(asked, torch.ones(1, len(scores), dtype=torch.bool))
     weights: list[float] = aligned.weights[0, 0].tolist()
     return weights
 
@@ -203,7 +203,7 @@ def test_lecture_cat_and_dog() -> None:
     weights = weights_of(0.606, 0.2, -0.8)
     assert weights == pytest.approx([0.523, 0.348, 0.128], abs=6e-4)
     part = AttentionContext(score=score, alignment=Given(weights), size=3)(
-        cat, SourceSide(keys=dog, values=torch.cat([dog, torch.zeros(1, 2, 3)], 1), mask=torch.ones(1, 3).bool())
+        cat, ProjectedMemory(keys=dog, values=torch.cat([dog, torch.zeros(1, 2, 3)], 1), mask=torch.ones(1, 3).bool())
     )
     assert part.context.flatten().tolist() == pytest.approx([0.262, 0.052, 0.471], abs=6e-4)
 
@@ -215,5 +215,5 @@ class Given(Alignment):
         super().__init__()
         self.weights = torch.tensor([[weights]])
 
-    def forward(self, scores: Tensor, mask: Tensor) -> Aligned:  # noqa: ARG002
-        return Aligned(self.weights)
+    def forward(self, scores: Tensor, mask: Tensor) -> AlignmentWeights:  # noqa: ARG002
+        return AlignmentWeights(self.weights)

@@ -28,9 +28,9 @@ from antiphon.errors import UserError
 from antiphon.inference.generator import Generator
 from antiphon.model_folder import LoadedModel, fresh_model, load_model, save_model
 from antiphon.models.build import build_for
-from antiphon.models.decoders.copying import Copying
+from antiphon.models.decoders.copying import CopyMechanism
 from antiphon.plots.terminal import attention_text
-from antiphon.sequence import NO_COPY, Sequence, Several
+from antiphon.sequence import NO_COPY, MultiSource, Sequence
 from antiphon.training.side_models import make_shortlist
 
 # Two sentences with two hypotheses each; in the first a token stands twice, in the second nothing can be copied.
@@ -45,9 +45,9 @@ BLOCKS: dict[str, Any] = {
 PARTS = {"luong": {"encoder": GRU, "decoder": LUONG}, "transformer": {"encoder": BLOCKS, "decoder": BLOCKS}}
 
 
-def given(scale: float = 1.0) -> tuple[Copying, torch.Tensor, torch.Tensor, torch.Tensor]:
+def given(scale: float = 1.0) -> tuple[CopyMechanism, torch.Tensor, torch.Tensor, torch.Tensor]:
     torch.manual_seed(1)
-    copying = Copying(query=D).double()
+    copying = CopyMechanism(query=D).double()
     logits, query = (scale * torch.randn(R, T, size, dtype=torch.float64) for size in (V, D))
     return copying, logits, query, torch.randn(R, T, S, dtype=torch.float64).softmax(-1)
 
@@ -123,7 +123,7 @@ def test_a_transformer_copies_by_its_last_block() -> None:
     model = tiny_model(copies(encoder_decoder(ENCODERS["gru"], CONTEXTS["multi-head"], part)))
     source = source_batch(ROWS)
     with torch.no_grad():
-        step, looks = model(source, INPUTS), model.look(source, INPUTS)
+        step, looks = model(source, INPUTS), model.attention_weights(source, INPUTS)
         gates = step.copied.shares[:, :, 0] / looks.cross[:, -1].mean(1)[:, :, 0]  # the first is a word in every row
         words = torch.tensor([[*[1.0] * len(row), *[0.0] * (6 - len(row))] for row in ROWS], dtype=torch.float64)
         close(step.copied.shares, gates[..., None] * looks.cross[:, -1].mean(1) * words[:, None])
@@ -146,9 +146,9 @@ def test_of_several_sources_only_texts_are_copied() -> None:
     vectors = Sequence(torch.randn(2, 2, 3), torch.tensor([[True, False], [True, True]]))
     words = Sequence(torch.randn(2, 3, 3), mask, copies=torch.where(ids > 3, ids, NO_COPY))
     expected = [[NO_COPY, 5, 6, NO_COPY], [NO_COPY, NO_COPY, 7, NO_COPY]]
-    assert Several((vectors, words)).copies.tolist() == expected
+    assert MultiSource((vectors, words)).copies.tolist() == expected
     assert Sequence.joined([vectors, words]).copies.tolist() == expected
-    assert Several((vectors, vectors)).copies is None
+    assert MultiSource((vectors, vectors)).copies is None
     gru = {**GRU, "embedding": 3}
     for encoder in (gru, [{"kind": "none", "size": 12}, gru]):
         made = Config.model_validate(
@@ -161,7 +161,7 @@ def test_of_several_sources_only_texts_are_copied() -> None:
         assert isinstance(made.data.sources[0], FeaturesConfig)
         model = build_for(made.model, made.data.sources, [3, 9], target_tokens=9).eval()
         fill(model)
-        step = model(Several((vectors, Sequence(ids, mask))), INPUTS[:2])
+        step = model(MultiSource((vectors, Sequence(ids, mask))), INPUTS[:2])
         assert step.copied.copies.tolist() == expected
         torch.testing.assert_close(step.logits.exp().sum(-1), torch.ones(2, 4))
 

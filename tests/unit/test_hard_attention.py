@@ -22,7 +22,7 @@ from antiphon.config.networks import EncoderDecoderConfig
 from antiphon.config.schema import TrainingConfig
 from antiphon.data.batches import Batch
 from antiphon.data.tokenizers import EOS, PAD, SOS
-from antiphon.models.attention import Drawn, HardAlignment
+from antiphon.models.attention import HardAlignment, SampledAlignment
 from antiphon.models.build import build_model
 from antiphon.models.model import EncoderDecoder
 from antiphon.sequence import Sequence
@@ -58,20 +58,20 @@ def test_in_use_the_best_real_position_has_all_the_weight() -> None:
     aligned = hard().eval()(SCORES, MASK)
     best = [[[0, 1, 0, 0], [1, 0, 0, 0]], [[1, 0, 0, 0], [0, 0, 1, 0]]]
     assert aligned.weights.tolist() == best
-    assert aligned.drawn is None
+    assert aligned.sampled is None
 
 
 def test_a_draw_is_one_position_with_its_log_probability_and_entropy() -> None:
     torch.manual_seed(1)
     aligned = hard().double()(SCORES.double(), MASK)
     assert aligned.weights.dtype == torch.float64
-    assert aligned.drawn is not None
+    assert aligned.sampled is not None
     for row, query, scores in queries():
         weights, probs = aligned.weights[row, query].tolist(), softmax(scores)
         assert sorted(weights) == [0.0, 0.0, 0.0, 1.0]
-        assert float(aligned.drawn.log_probs[row, query]) == pytest.approx(math.log(probs[weights.index(1.0)]))
+        assert float(aligned.sampled.log_probs[row, query]) == pytest.approx(math.log(probs[weights.index(1.0)]))
         entropy = -sum(p * math.log(p) for p in probs)
-        assert float(aligned.drawn.entropy[row, query]) == pytest.approx(entropy)
+        assert float(aligned.sampled.entropy[row, query]) == pytest.approx(entropy)
 
 
 def test_draws_follow_the_softmax_and_padding_is_never_drawn() -> None:
@@ -90,7 +90,7 @@ def test_a_position_without_a_chance_among_real_ones_is_still_better_than_paddin
     for _ in range(50):
         aligned = hard()(scores, torch.tensor([[True, True, False]]))
         assert float(aligned.weights[0, 0, 2]) == 0.0
-        assert float(aligned.drawn.entropy) == pytest.approx(math.log(2))
+        assert float(aligned.sampled.entropy) == pytest.approx(math.log(2))
 
 
 def test_draws_come_from_the_generator_that_checkpoints_keep() -> None:
@@ -106,9 +106,9 @@ def test_draws_come_from_the_generator_that_checkpoints_keep() -> None:
 def test_no_gradient_passes_through_a_draw_and_none_is_lost_to_padding() -> None:
     scores = SCORES.clone().requires_grad_()
     aligned = hard()(scores, MASK)
-    assert aligned.drawn is not None
+    assert aligned.sampled is not None
     assert not aligned.weights.requires_grad
-    (aligned.drawn.log_probs + aligned.drawn.entropy).sum().backward()
+    (aligned.sampled.log_probs + aligned.sampled.entropy).sum().backward()
     assert scores.grad is not None
     assert scores.grad[0, :, 3].tolist() == [0.0, 0.0]
     assert bool(torch.isfinite(scores.grad).all())
@@ -116,12 +116,12 @@ def test_no_gradient_passes_through_a_draw_and_none_is_lost_to_padding() -> None
 
 
 def test_draws_of_steps_are_joined() -> None:
-    first, second = (Drawn(torch.full((2, n), float(n)), torch.full((2, n), -float(n))) for n in (1, 2))
-    joined = Drawn.joined([first, second])
+    first, second = (SampledAlignment(torch.full((2, n), float(n)), torch.full((2, n), -float(n))) for n in (1, 2))
+    joined = SampledAlignment.concat([first, second])
     assert joined is not None
     assert joined.log_probs.tolist() == [[1, 2, 2]] * 2
     assert joined.entropy.tolist() == [[-1, -2, -2]] * 2
-    assert Drawn.joined([None, None]) is None
+    assert SampledAlignment.concat([None, None]) is None
 
 
 # ---------------------------------------------------------------- models small enough to list everything
@@ -147,7 +147,7 @@ class Forced(HardAlignment):
     positions: Tensor  # [B, T]
     step: int
 
-    def draw(self, scores: Tensor, padding: Tensor) -> Tensor:
+    def sample(self, scores: Tensor, padding: Tensor) -> Tensor:
         steps = scores.size(1)
         self.step += steps
         told = self.positions[:, self.step - steps : self.step]
@@ -173,8 +173,8 @@ class Tiny:
         self.look(positions)
         step, real = self.model(BATCH.source, BATCH.inputs), BATCH.outputs.mask
         log_probs = torch.log_softmax(step.logits, dim=-1).gather(2, BATCH.outputs.values.unsqueeze(2)).squeeze(2)
-        assert step.drawn is not None
-        return step.drawn.log_probs[real].sum(), log_probs[real].sum(), step.drawn.entropy[real].sum()
+        assert step.sampled is not None
+        return step.sampled.log_probs[real].sum(), log_probs[real].sum(), step.sampled.entropy[real].sum()
 
     def loss(self, positions: Tensor, config: TrainingConfig = PLAIN) -> Loss:
         """What training would minimise, had it drawn these."""
@@ -295,7 +295,7 @@ def written_out(model: Tiny, positions: Tensor) -> float:
         for t, log_prob in enumerate(said):
             to_come = said[t:]
             advantage = sum(to_come) - model.baseline * len(to_come)
-            log_chance, entropy = step.drawn.log_probs[row, t].item(), step.drawn.entropy[row, t].item()
+            log_chance, entropy = step.sampled.log_probs[row, t].item(), step.sampled.entropy[row, t].item()
             total -= log_prob + advantage * log_chance + model.alignment.entropy_weight * entropy
     return total
 
@@ -336,13 +336,13 @@ def test_the_baseline_is_a_moving_average_of_the_log_probability_of_a_word() -> 
 def test_a_batch_that_is_not_a_number_does_not_spoil_the_baseline() -> None:
     alignment = hard(decay=0.5)
     for mean in (-2.0, math.nan, -math.inf, -4.0):
-        alignment.observe(torch.tensor(mean))
+        alignment.update_baseline(torch.tensor(mean))
     assert float(alignment.baseline) == -2.5
 
 
 def test_the_baseline_is_saved_with_the_weights() -> None:
     one, other = hard(), hard()
-    one.observe(torch.tensor(-3.0))
+    one.update_baseline(torch.tensor(-3.0))
     assert list(one.state_dict()) == ["baseline"]
     other.load_state_dict(one.state_dict())
     assert float(other.baseline) == float(one.baseline) == pytest.approx(-0.3)
@@ -389,7 +389,7 @@ def test_in_use_nothing_is_drawn_and_nothing_moves(kind: str) -> None:
     model.look(LOOKS[0])
     model.model.eval()
     one, again = (model.model(BATCH.source, BATCH.inputs) for _ in range(2))
-    assert one.drawn is None
+    assert one.sampled is None
     assert torch.equal(one.logits, again.logits)
     assert one.weights.sum(-1).tolist() == [[1.0, 1.0]] * 2
     assert set(one.weights.flatten().tolist()) == {0.0, 1.0}

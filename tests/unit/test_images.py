@@ -12,7 +12,7 @@ from PIL import Image
 
 from antiphon.config.sources import CellsConfig, ImageConfig
 from antiphon.data.image import ImageReader
-from antiphon.models.frontends.image_frontend import CellsFront
+from antiphon.models.build_frontends import SourceSpec, build_front_end
 from antiphon.sequence import Sequence
 
 LUMINANCE = {"red": 76, "lime": 150, "blue": 29, "white": 255, "black": 0}  # ITU-R 601, of 255
@@ -202,7 +202,8 @@ def test_contrast_makes_shades_darker_and_lighter(tmp_path: Path) -> None:
     middle = [one[15, 5, 0] for one in found]
     assert 255 * 0.5**1.5 - 1 < min(middle) < 100 < 150 < max(middle) < 255 * 0.5 ** (1 / 1.5) + 2
     torch.manual_seed(1)
-    front = CellsFront(config=CellsConfig(channels=[4], dropout=0.0), reader=ImageConfig(height=40, width=40), size=8)
+    reader, cells = ImageConfig(height=40, width=40), CellsConfig(channels=[4], dropout=0.0)
+    front = build_front_end(SourceSpec(reader, size=0), cells, 8)
     rows = [torch.from_numpy(one.transpose(1, 0, 2).reshape(1, 40, -1) / 127.5 - 1.0).float() for one in found[:2]]
     seen = [front(Sequence(row, torch.ones(1, 40, dtype=torch.bool))).values for row in rows]
     assert (seen[0] - seen[1]).abs().max() > 0.01

@@ -119,7 +119,7 @@ def test_padding_is_not_too_long() -> None:
     inputs = torch.full((2, 8), PAD)
     inputs[0, :2], inputs[1] = torch.tensor([SOS, 4]), torch.tensor([SOS, *TARGET.encode(pairs[1][1])])
     with torch.inference_mode():
-        assert generator.model.look(sources, inputs).own is not None
+        assert generator.model.attention_weights(sources, inputs).own is not None
 
 
 def test_looks_at_more_than_a_language_model_can_look_back_on() -> None:

@@ -10,7 +10,7 @@ import torch
 from tiny_models import close, fill
 from torch import Tensor
 
-from antiphon.models.multihead import Heads, MultiHeadAttention, Seen, causal_mask
+from antiphon.models.multihead import KeyValues, MaskedKeyValues, MultiHeadAttention, causal_mask
 
 B, T, S, D, M, N = 2, 4, 5, 6, 8, 3
 REAL = torch.tensor([[True] * 5, [True, True, False, False, False]])
@@ -65,7 +65,7 @@ def test_both_paths_are_the_formula() -> None:
     module, queries, states = attention(), values(B, T, D), values(B, S, M, shift=1.0)
     mask = REAL.unsqueeze(1) & causal_mask(T, S - T)
     found, weights = loop(module, queries, states, mask)
-    seen = Seen(module.prepare(states), mask.unsqueeze(1))
+    seen = MaskedKeyValues(module.prepare(states), mask.unsqueeze(1))
     close(module(queries, seen), found)
     close(module.weights(queries, seen), weights)
 
@@ -73,17 +73,17 @@ def test_both_paths_are_the_formula() -> None:
 def test_causal_stands_for_the_causal_mask() -> None:
     module, states = attention(memory=D), values(B, T, D)
     heads = module.prepare(states)
-    close(module(states, Seen(heads), causal=True), module(states, Seen(heads, causal_mask(T))))
+    close(module(states, MaskedKeyValues(heads), causal=True), module(states, MaskedKeyValues(heads, causal_mask(T))))
 
 
 @torch.no_grad()
 def test_weights_of_each_head_make_what_the_fused_path_finds() -> None:
     module, queries = attention(), values(B, T, D)
     heads = module.prepare(values(B, S, M, shift=1.0))
-    weights = module.weights(queries, Seen(heads, REAL[:, None, None]))
+    weights = module.weights(queries, MaskedKeyValues(heads, REAL[:, None, None]))
     assert weights.shape == (B, N, T, S)
     joined = (weights @ heads.values).transpose(1, 2).reshape(B, T, D)
-    close(module(queries, Seen(heads, REAL[:, None, None])), module.W_O(joined))
+    close(module(queries, MaskedKeyValues(heads, REAL[:, None, None])), module.W_O(joined))
     close(weights.sum(-1), torch.ones(B, N, T, dtype=torch.float64))
     assert not weights[1, :, :, 2:].any()
     assert float((weights[:, 0] - weights[:, 1]).abs().max()) > 0.05  # heads look at different places
@@ -94,22 +94,22 @@ def test_hypotheses_of_a_sentence_look_at_one_source() -> None:
     module, queries = attention(), values(6, T, D)
     heads, mask = module.prepare(values(B, S, M, shift=1.0)), REAL[:, None, None]
     rows = torch.tensor([0, 0, 0, 1, 1, 1])
-    copied = Seen(heads.select(rows), mask[rows])
-    close(module(queries, Seen(heads, mask)), module(queries, copied))
-    close(module.weights(queries, Seen(heads, mask)), module.weights(queries, copied))
+    copied = MaskedKeyValues(heads.select(rows), mask[rows])
+    close(module(queries, MaskedKeyValues(heads, mask)), module(queries, copied))
+    close(module.weights(queries, MaskedKeyValues(heads, mask)), module.weights(queries, copied))
 
 
 @pytest.mark.parametrize(("rows", "steps"), [(2, 1), (2, 4), (6, 1), (6, 4)])
 def test_two_sides_have_one_softmax(rows: int, steps: int) -> None:
     """What a sentence's hypotheses share, and what each has of its own: as if they stood in one row."""
     module, queries = attention(memory=D), values(rows, steps, D)
-    shared = Seen(module.prepare(values(B, S, D, shift=1.0)), REAL[:, None, None])
-    own = Seen(module.prepare(values(rows, 3 + steps, D, shift=2.0)), causal_mask(steps, 3))
+    shared = MaskedKeyValues(module.prepare(values(B, S, D, shift=1.0)), REAL[:, None, None])
+    own = MaskedKeyValues(module.prepare(values(rows, 3 + steps, D, shift=2.0)), causal_mask(steps, 3))
     sentences = torch.arange(B).repeat_interleave(rows // B)
     allowed = torch.cat(
         [REAL[sentences].unsqueeze(1).expand(rows, steps, S), causal_mask(steps, 3).expand(rows, -1, -1)], dim=-1
     )
-    whole = Seen(shared.heads.select(sentences).then(own.heads), allowed.unsqueeze(1))
+    whole = MaskedKeyValues(shared.heads.select(sentences).append(own.heads), allowed.unsqueeze(1))
     close(module(queries, shared, own), module(queries, whole))
     close(module.weights(queries, shared, own), module.weights(queries, whole))
 
@@ -120,7 +120,7 @@ def test_who_may_look_nowhere_finds_nothing() -> None:
     heads = module.prepare(values(B, S, M))
     mask = torch.ones(B, 1, T, S, dtype=torch.bool)
     mask[0, 0, 2] = False
-    seen = Seen(heads, mask)
+    seen = MaskedKeyValues(heads, mask)
     found, weights = module(queries, seen), module.weights(queries, seen)
     close(found[0, 2], module.W_O.bias)
     assert not weights[0, :, 2].any()
@@ -133,15 +133,15 @@ def test_who_may_look_nowhere_finds_nothing() -> None:
 def test_keys_and_values_go_on() -> None:
     module, states = attention(), values(B, S, M)
     first, rest = module.prepare(states[:, :2]), module.prepare(states[:, 2:])
-    whole = module.nothing(B, first.keys).then(first).then(rest)
-    assert module.nothing(B, first.keys).length == 0
+    whole = module.empty(B, first.keys).append(first).append(rest)
+    assert module.empty(B, first.keys).length == 0
     assert whole.length == S
     close(whole.keys, module.prepare(states).keys)
     close(whole.values, module.prepare(states).values)
 
 
 def test_select_takes_rows() -> None:
-    heads = Heads(values(3, N, S, 2), values(3, N, S, 2, shift=1.0))
+    heads = KeyValues(values(3, N, S, 2), values(3, N, S, 2, shift=1.0))
     chosen = heads.select(torch.tensor([2, 2, 0]))
     assert torch.equal(chosen.keys, torch.stack([heads.keys[2], heads.keys[2], heads.keys[0]]))
     assert torch.equal(chosen.values, torch.stack([heads.values[2], heads.values[2], heads.values[0]]))
@@ -150,7 +150,7 @@ def test_select_takes_rows() -> None:
 def test_dropout_falls_on_the_weights_in_training_only() -> None:
     """When every weight is dropped nothing is found but the bias; on both paths."""
     module, queries = attention(memory=D, dropout=1.0), values(B, T, D)
-    seen = Seen(module.prepare(values(B, S, D)))
+    seen = MaskedKeyValues(module.prepare(values(B, S, D)))
     nothing = module.W_O.bias.expand(B, T, D)
     close(module(queries, seen), nothing)
     close(module(queries[:, :1], seen, seen), nothing[:, :1])
@@ -166,10 +166,10 @@ def test_the_fused_path_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("weights were made")
 
     module, queries = attention(memory=D), values(B, T, D)
-    seen = Seen(module.prepare(values(B, S, D)), REAL[:, None, None])
+    seen = MaskedKeyValues(module.prepare(values(B, S, D)), REAL[:, None, None])
     monkeypatch.setattr(MultiHeadAttention, "weights", refuse)
     assert module(queries, seen).shape == (B, T, D)
-    assert module(queries, seen, Seen(module.prepare(queries), causal_mask(T))).shape == (B, T, D)
+    assert module(queries, seen, MaskedKeyValues(module.prepare(queries), causal_mask(T))).shape == (B, T, D)
 
 
 def test_heads_divide_the_size() -> None:

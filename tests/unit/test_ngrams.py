@@ -6,7 +6,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from antiphon.models.layers.embedding import NgramEmbedding, hashed_ngrams
+from antiphon.models.frontends.text_frontend import NgramEmbedding, hash_ngrams
 from antiphon.sequence import Sequence
 
 ROWS = [[3, 4, 3, 4, 5], [4, 3, 4, 3]]
@@ -29,7 +29,7 @@ def test_each_ngram_has_a_number_of_its_own() -> None:
     numbers: dict[tuple[int, ...], int] = {}
     for length in (3, 5):
         for row in ROWS:
-            for place, number in enumerate(hashed_ngrams(torch.tensor([row]), length)[0].tolist()):
+            for place, number in enumerate(hash_ngrams(torch.tensor([row]), length)[0].tolist()):
                 assert numbers.setdefault(around(row, place, length), number) == number
     assert len(set(numbers.values())) == len(numbers)
     assert all(0 <= number < 2**31 for number in numbers.values())
@@ -39,7 +39,7 @@ def test_numbers_fill_a_table_evenly() -> None:
     """Of all 27,000 trigrams of 30 letters, a table of 1,000 rows gets about 27 in each."""
     letters = torch.arange(4, 34)
     trigrams = torch.cartesian_prod(letters, letters, letters)
-    counts = torch.bincount(hashed_ngrams(trigrams, 3)[:, 1] % 1000, minlength=1000)
+    counts = torch.bincount(hash_ngrams(trigrams, 3)[:, 1] % 1000, minlength=1000)
     assert int(counts.min()) >= 5
     assert int(counts.max()) <= 60
 
@@ -53,7 +53,7 @@ def test_vectors_are_the_sum_of_the_tables_in_a_loop() -> None:
             for length, table in zip((3, 5), made.tables, strict=True):
                 gram = torch.tensor([around(row, place, length)])
                 assert isinstance(table, nn.Embedding)
-                expected += table(hashed_ngrams(gram, length)[0, length // 2] % 4099)
+                expected += table(hash_ngrams(gram, length)[0, length // 2] % 4099)
             assert torch.allclose(vectors[number, place], expected)
 
 

@@ -27,7 +27,7 @@ def states(made: Generator, sentence: str) -> np.ndarray:
     """The encoder's states of one sentence alone [S, H]."""
     assert isinstance(made.model, EncoderDecoder)
     with torch.inference_mode():
-        return made.model.remember(source_batch([SOURCE.encode(sentence)])).states[0].numpy()
+        return made.model.encode(source_batch([SOURCE.encode(sentence)])).states[0].numpy()
 
 
 @pytest.mark.parametrize("kind", ENCODERS)

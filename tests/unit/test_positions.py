@@ -10,7 +10,7 @@ from tiny_models import close
 from torch import Tensor
 
 from antiphon.errors import UserError
-from antiphon.models.layers.embedding import vectors
+from antiphon.models.layers.embedding import embedding_table
 from antiphon.models.layers.positions import LearntPositions, SinusoidalPositions
 
 # t, 2i, sin(t / 10000^{2i/512}), cos(..), to nine places
@@ -82,10 +82,10 @@ def test_a_table_made_while_searching_serves_training() -> None:
     positions, vectors = SinusoidalPositions(size=4), torch.ones(2, 3, 4, requires_grad=True)
     with torch.inference_mode():
         positions(torch.zeros(2, 3, 4))
-    assert not positions.known.is_inference()
+    assert not positions.cache.is_inference()
     positions(vectors).square().sum().backward()
     assert vectors.grad is not None
-    (positions.known * vectors).sum().backward()  # what is saved for this cannot be an inference tensor
+    (positions.cache * vectors).sum().backward()  # what is saved for this cannot be an inference tensor
 
 
 def test_a_table_does_not_grow_because_its_type_changes() -> None:
@@ -93,9 +93,9 @@ def test_a_table_does_not_grow_because_its_type_changes() -> None:
     for _ in range(5):
         for type_ in (torch.float32, torch.float64):
             assert positions(torch.zeros(1, 7, 4, dtype=type_)).dtype == type_
-            assert len(positions.known) == 7
+            assert len(positions.cache) == 7
     positions(torch.zeros(1, 8, 4, dtype=torch.float64))
-    assert len(positions.known) == 14, "a longer sequence makes room for more"
+    assert len(positions.cache) == 14, "a longer sequence makes room for more"
 
 
 def test_an_odd_size_has_no_pairs() -> None:
@@ -134,6 +134,6 @@ def test_a_learnt_table_is_used_to_its_end() -> None:
 def test_learnt_positions_begin_as_large_as_the_scaled_vectors() -> None:
     torch.manual_seed(3)
     table = LearntPositions(longest=200, size=64).table.weight.detach()
-    scaled = LearntPositions(longest=200, size=64)(vectors(200, 64).weight.unsqueeze(0)).detach()
+    scaled = LearntPositions(longest=200, size=64)(embedding_table(200, 64).weight.unsqueeze(0)).detach()
     assert float(table.std()) == pytest.approx(1.0, rel=0.03)
     assert float(scaled.std()) == pytest.approx(math.sqrt(2), rel=0.03)

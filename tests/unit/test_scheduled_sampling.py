@@ -182,7 +182,7 @@ def test_teaching_without_a_share_is_as_before() -> None:
 
 def test_hard_attention_hands_out_its_draws_step_by_step() -> None:
     model, batch = model_of("bahdanau", kind="attention", alignment="hard").train(), batch_of([[4, 5, 6, 7], [8], [5]])
-    drawn = forward_with_sampling(model, model.start(batch.source), batch.inputs, 0.5).drawn
+    drawn = forward_with_sampling(model, model.start(batch.source), batch.inputs, 0.5).sampled
     assert drawn is not None
     assert drawn.log_probs.shape == drawn.entropy.shape == batch.inputs.shape
 

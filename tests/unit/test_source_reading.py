@@ -19,7 +19,7 @@ from antiphon.data.prepare import Prepared, prepare
 from antiphon.data.source import UnreadableError
 from antiphon.data.tokenizers import EOS, Tokenizer
 from antiphon.errors import ModelFolderError
-from antiphon.sequence import Sequence, Several
+from antiphon.sequence import MultiSource, Sequence
 
 FEATURES: dict[str, Any] = {"kind": "features", "column": "path"}
 COUNT: dict[str, Any] = {"kind": "text", "column": "count", "tokens": "words"}
@@ -58,7 +58,7 @@ def test_several_sources_keep_their_order(tmp_path: Path) -> None:
     rows = prepared.train.source
     assert isinstance(rows, SeveralRows)
     batch = PairBatches(prepared.train, budget=1000, seed=1).collate(np.arange(3), 0)
-    assert isinstance(batch.source, Several)
+    assert isinstance(batch.source, MultiSource)
     words, vectors = batch.source.parts
     assert words.values.shape == (3, 2)
     assert words.values[:, 1].tolist() == [EOS] * 3
@@ -95,7 +95,7 @@ def test_one_vocabulary_covers_all_texts(tmp_path: Path) -> None:
 
 def equal(left: Batch, right: Batch) -> bool:
     def tensors(batch: Batch) -> list[torch.Tensor]:
-        parts = batch.source.parts if isinstance(batch.source, Several) else (batch.source,)
+        parts = batch.source.parts if isinstance(batch.source, MultiSource) else (batch.source,)
         return [one for part in parts for one in (part.values, part.mask)] + [batch.inputs, batch.outputs.values]
 
     return all(torch.equal(*pair) for pair in zip(tensors(left), tensors(right), strict=True))

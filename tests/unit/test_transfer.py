@@ -148,7 +148,7 @@ def test_an_encoder_reads_as_the_language_model_did(tmp_path: Path) -> None:
     reader = Filled(changed(one_way, "encoder.from", str(tmp_path / "lm")), source=WORDS).model.eval()
     writer = Filled(changed(changed(LM, "decoder.layers", 2), "decoder.from", str(tmp_path / "lm"))).model.eval()
     source = source_batch([[4, 5, 4]])
-    states = reader.remember(source).states  # type: ignore[operator]
+    states = reader.encode(source).states  # type: ignore[operator]
     words = writer.decoder.embedding(source.values)
     tops, _ = writer.decoder.stack.run(words, writer.decoder.stack.zeros(1))
     torch.testing.assert_close(states, tops)

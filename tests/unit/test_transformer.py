@@ -14,11 +14,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from antiphon.data.batches import source_batch
+from antiphon.data.tokenizers import PAD
 from antiphon.errors import UserError
-from antiphon.models.decoders.transformer_decoder import Shared, TransformerDecoder, TransformerState
-from antiphon.models.encoders.transformer_encoder import BlockPlan, TransformerEncoder
-from antiphon.models.layers.blocks import LayerNorm, MaskedBatchNorm, Norm, Order
-from antiphon.models.layers.embedding import TokenEmbedding, vectors
+from antiphon.models.decoders.transformer_decoder import SharedKeyValues, TransformerDecoder, TransformerState
+from antiphon.models.encoders.transformer_encoder import TransformerEncoder
+from antiphon.models.layers.blocks import BlockSpec, LayerNorm, MaskedBatchNorm, Norm, Order
+from antiphon.models.layers.embedding import TokenEmbedding, embedding_table
 from antiphon.models.layers.positions import LearntPositions, Positions, SinusoidalPositions
 from antiphon.models.multihead import MultiHeadAttention
 from antiphon.sequence import Memory, Sequence
@@ -30,17 +31,18 @@ B, T = INPUTS.shape
 S = SOURCE.values.size(1)
 
 
-def plan(order: Order = "pre", norm: type[Norm] = LayerNorm, dropout: float = 0.0) -> BlockPlan:
-    return BlockPlan(size=D, heads=N, inner=12, order=order, norm=norm, activation=functional.relu, dropout=dropout)
+def spec(order: Order = "pre", norm: type[Norm] = LayerNorm, dropout: float = 0.0) -> BlockSpec:
+    return BlockSpec(size=D, heads=N, inner=12, order=order, norm=norm, activation=functional.relu, dropout=dropout)
 
 
-def decoder(memory: int, blocks: BlockPlan | None = None, positions: Positions | None = None) -> TransformerDecoder:
+def decoder(memory: int, blocks: BlockSpec | None = None, positions: Positions | None = None) -> TransformerDecoder:
     module = TransformerDecoder(
-        embedding=TokenEmbedding(table=vectors(V, D), dropout=0.0),
-        plan=blocks or plan(),
+        embedding=TokenEmbedding(table=embedding_table(V, D), dropout=0.0),
+        spec=blocks or spec(),
         layers=L,
         positions=positions or SinusoidalPositions(size=D),
         memory=memory,
+        padding=PAD,
     )
     fill(module.double())
     return module.eval()
@@ -56,19 +58,21 @@ def begin(module: TransformerDecoder, kind: str) -> TransformerState:
     if kind == "told":
         return module.start(memory())
     state = module.start(Memory.nothing(B))
-    return module.read(Sequence(module.embedding(SOURCE.values), SOURCE.mask), state) if kind == "read" else state
+    return (
+        module.read_prefix(Sequence(module.embedding(SOURCE.values), SOURCE.mask), state) if kind == "read" else state
+    )
 
 
 KINDS = ("told", "read", "alone")
 every_kind = pytest.mark.parametrize("kind", KINDS)
-every_plan = pytest.mark.parametrize(
+every_spec = pytest.mark.parametrize(
     ("kind", "order", "norm"), list(product(KINDS, ("pre", "post"), (LayerNorm, MaskedBatchNorm)))
 )
 
 
-@every_plan
+@every_spec
 def test_piece_by_piece_is_the_whole(kind: str, order: Order, norm: type[Norm]) -> None:
-    module = decoder(M if kind == "told" else 0, plan(order, norm))
+    module = decoder(M if kind == "told" else 0, spec(order, norm))
     whole = module(INPUTS, begin(module, kind))
     for pieces in ([1] * T, [2, T - 2], [3, 1, T - 4]):
         state, logits = begin(module, kind), []
@@ -86,9 +90,9 @@ def test_piece_by_piece_is_the_whole(kind: str, order: Order, norm: type[Norm]) 
 def test_looking_piece_by_piece_is_looking_at_once(kind: str) -> None:
     """The steps before have their columns too."""
     module = decoder(M if kind == "told" else 0)
-    whole = module.look(INPUTS, begin(module, kind))
+    whole = module.attention_weights(INPUTS, begin(module, kind))
     state = module(INPUTS[:, :2], begin(module, kind)).state
-    rest = module.look(INPUTS[:, 2:], state)
+    rest = module.attention_weights(INPUTS[:, 2:], state)
     assert whole.own is not None
     assert rest.own is not None
     assert rest.own.shape == (B, L, N, T - 2, T)
@@ -105,14 +109,14 @@ def test_looking_piece_by_piece_is_looking_at_once(kind: str) -> None:
 
 def test_what_read_the_source_shares_its_looks_between_source_and_self() -> None:
     module = decoder(0)
-    looks = module.look(INPUTS, begin(module, "read"))
+    looks = module.attention_weights(INPUTS, begin(module, "read"))
     assert looks.own is not None
     assert looks.cross is not None
     ones = torch.ones(B, L, N, T, dtype=torch.float64)
     close(looks.own.sum(-1) + looks.cross.sum(-1), ones)
     assert bool((looks.cross.sum(-1) < ones).all())
     told = decoder(M)
-    apart = told.look(INPUTS, begin(told, "told"))
+    apart = told.attention_weights(INPUTS, begin(told, "told"))
     assert apart.own is not None
     assert apart.cross is not None
     close(apart.own.sum(-1), ones)
@@ -122,7 +126,7 @@ def test_what_read_the_source_shares_its_looks_between_source_and_self() -> None
 @pytest.mark.parametrize(("order", "norm"), list(product(("pre", "post"), (LayerNorm, MaskedBatchNorm))))
 def test_reading_then_writing_is_one_causal_network(order: Order, norm: type[Norm]) -> None:
     """ "source <sep> target" of each sentence alone, in one row without padding."""
-    module = decoder(0, plan(order, norm))
+    module = decoder(0, spec(order, norm))
     found = module(INPUTS, begin(module, "read")).logits
     for row, length in enumerate(SOURCE.lengths.tolist()):
         line = torch.cat([SOURCE.values[row, :length], INPUTS[row]]).unsqueeze(0)
@@ -144,8 +148,8 @@ def test_a_source_is_read_before_all_else() -> None:
     module = decoder(0)
     source = Sequence(module.embedding(SOURCE.values), SOURCE.mask)
     for late in (begin(module, "read"), module(INPUTS, begin(module, "alone")).state):
-        with pytest.raises(ValueError, match="before all else"):
-            module.read(source, late)
+        with pytest.raises(ValueError, match="before the first step"):
+            module.read_prefix(source, late)
 
 
 @every_kind
@@ -163,8 +167,8 @@ def test_selected_rows_go_on_as_if_alone(kind: str, steps: int) -> None:
         close(found[row], module(said, begin(module, kind)).logits[sentence, 2:])
 
 
-def shared(state: TransformerState, kind: str) -> Shared:
-    found = state.told if kind == "told" else state.read
+def shared(state: TransformerState, kind: str) -> SharedKeyValues:
+    found = state.memory if kind == "told" else state.prefix
     assert found is not None
     return found
 
@@ -198,7 +202,7 @@ def test_batch_norm_of_the_decoder_counts_no_padding() -> None:
     """In training, the moving averages are the same however much padding follows."""
     found = []
     for more in (0, 3):
-        module = decoder(M, plan(norm=MaskedBatchNorm)).train()
+        module = decoder(M, spec(norm=MaskedBatchNorm)).train()
         module(functional.pad(INPUTS, (0, more)), begin(module, "told"))
         found.append([buffer.clone() for buffer in module.buffers()])
     assert len(found[0]) == 2 * (3 * L + 1)
@@ -213,15 +217,15 @@ def test_positions_beyond_a_learnt_table_are_said() -> None:
         module(INPUTS[:, 4:], state)
 
 
-def encoder(blocks: BlockPlan) -> TransformerEncoder:
-    module = TransformerEncoder(plan=blocks, layers=L, positions=SinusoidalPositions(size=D))
+def encoder(blocks: BlockSpec) -> TransformerEncoder:
+    module = TransformerEncoder(spec=blocks, layers=L, positions=SinusoidalPositions(size=D))
     fill(module.double())
     return module.eval()
 
 
 @pytest.mark.parametrize(("order", "norm"), list(product(("pre", "post"), (LayerNorm, MaskedBatchNorm))))
 def test_encoder_never_sees_padding(order: Order, norm: type[Norm]) -> None:
-    module, mask = encoder(plan(order, norm)), SOURCE.mask
+    module, mask = encoder(spec(order, norm)), SOURCE.mask
     tokens = torch.cos(torch.arange(B * S * D, dtype=torch.float64) * 0.7).reshape(B, S, D)
     wild = Sequence(tokens.masked_fill(~mask.unsqueeze(-1), 1e3), mask)
     found = module(wild)
@@ -229,28 +233,28 @@ def test_encoder_never_sees_padding(order: Order, norm: type[Norm]) -> None:
         alone = Sequence(tokens[row : row + 1, :length], mask[row : row + 1, :length])
         close(found.states[row, :length], module(alone).states[0])
         close(found.final[row], module(alone).states[0, -1:])
-        close(module.look(wild)[row, :, :, :length, :length], module.look(alone)[0])
+        close(module.attention_weights(wild)[row, :, :, :length, :length], module.attention_weights(alone)[0])
 
 
 def test_a_decoder_without_memory_has_the_parts_of_an_encoder() -> None:
     """So that a language model's weights can begin an encoder; what it has beside them is its words."""
     for order, norm in product(("pre", "post"), (LayerNorm, MaskedBatchNorm)):
-        theirs = {name: tuple(part.shape) for name, part in encoder(plan(order, norm)).state_dict().items()}
-        ours = {name: tuple(part.shape) for name, part in decoder(0, plan(order, norm)).state_dict().items()}
+        theirs = {name: tuple(part.shape) for name, part in encoder(spec(order, norm)).state_dict().items()}
+        ours = {name: tuple(part.shape) for name, part in decoder(0, spec(order, norm)).state_dict().items()}
         words = ("embedding.", "output.")
         assert {name: shape for name, shape in ours.items() if not name.startswith(words)} == theirs
-        more = set(decoder(M, plan(order, norm)).state_dict()) - set(ours)
+        more = set(decoder(M, spec(order, norm)).state_dict()) - set(ours)
         assert more
         assert all(".cross." in name for name in more)
 
 
 def test_dropout_falls_on_the_sum_of_vectors_and_positions() -> None:
     """Where all is dropped, every position of the encoder is the same."""
-    module = encoder(plan(dropout=1.0)).train()
+    module = encoder(spec(dropout=1.0)).train()
     inputs = Sequence(torch.ones(1, 4, D, dtype=torch.float64), torch.ones(1, 4, dtype=torch.bool))
     assert module.norm is not None
     close(module(inputs).states[0], module.norm.bias.expand(4, D))
-    writer = decoder(0, plan(dropout=1.0)).train()
+    writer = decoder(0, spec(dropout=1.0)).train()
     logits = writer(INPUTS, begin(writer, "alone")).logits
     assert writer.norm is not None
     close(logits, writer.output(writer.norm.bias).expand(B, T, V))
@@ -258,11 +262,12 @@ def test_dropout_falls_on_the_sum_of_vectors_and_positions() -> None:
 
 def test_every_dense_layer_begins_with_xavier_and_no_bias() -> None:
     module = TransformerDecoder(
-        embedding=TokenEmbedding(table=vectors(50, 64), dropout=0.0),
-        plan=replace(plan(), size=64, inner=128),
+        embedding=TokenEmbedding(table=embedding_table(50, 64), dropout=0.0),
+        spec=replace(spec(), size=64, inner=128),
         layers=1,
         positions=SinusoidalPositions(size=64),
         memory=96,
+        padding=PAD,
     )
     dense = [part for part in module.modules() if isinstance(part, nn.Linear)]
     assert len(dense) == 4 + 4 + 2 + 1

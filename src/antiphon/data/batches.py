@@ -27,7 +27,7 @@ from antiphon.data.noise import OF_FILES, Noise
 from antiphon.data.source import Read, UnreadableError, Values
 from antiphon.data.tokenizers import EOS, PAD, SOS, UNK
 from antiphon.errors import DataError
-from antiphon.sequence import Sequence, Several
+from antiphon.sequence import MultiSource, Sequence
 
 __all__ = [
     "AheadBatches",
@@ -55,7 +55,7 @@ Spoil = Callable[[int, Ints], Ints]  # the number of a row and its ids -> what t
 class Batch:
     """Teacher forcing: inputs are <s> y_1 .. y_n [B, T], outputs are y_1 .. y_n </s> [B, T]."""
 
-    source: Sequence | Several
+    source: Sequence | MultiSource
     inputs: Tensor
     outputs: Sequence
 
@@ -106,12 +106,12 @@ def collate(corpus: Corpus, rows: Ints, spoil: Spoil | None = None, chance: Chan
     )
 
 
-def source_batch(rows: Items[Read]) -> Sequence | Several:
+def source_batch(rows: Items[Read]) -> Sequence | MultiSource:
     """Sources that have been read, padded to the longest; a text has </s> at its end."""
     if not isinstance(rows[0], tuple):
         return _part_batch([row for row in rows if not isinstance(row, tuple)])
     tuples = [row for row in rows if isinstance(row, tuple)]
-    return Several(tuple(_part_batch(list(parts)) for parts in zip(*tuples, strict=True)))
+    return MultiSource(tuple(_part_batch(list(parts)) for parts in zip(*tuples, strict=True)))
 
 
 def _part_batch(rows: list[Values]) -> Sequence:
@@ -121,9 +121,9 @@ def _part_batch(rows: list[Values]) -> Sequence:
     return Sequence.of_vectors([row for row in rows if not isinstance(row, list)])
 
 
-def _sources(sources: Rows, rows: Ints, spoil: Spoil | None, chance: Chance | None) -> Sequence | Several:
+def _sources(sources: Rows, rows: Ints, spoil: Spoil | None, chance: Chance | None) -> Sequence | MultiSource:
     if isinstance(sources, SeveralRows):
-        return Several(tuple(_source(part, rows, None, chance, n) for n, part in enumerate(sources.parts)))
+        return MultiSource(tuple(_source(part, rows, None, chance, n) for n, part in enumerate(sources.parts)))
     return _source(sources, rows, spoil, chance, 0)
 
 

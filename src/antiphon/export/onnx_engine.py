@@ -17,9 +17,9 @@ from antiphon.errors import ModelFolderError, UserError
 from antiphon.export.base import ExportFolder
 from antiphon.export.onnx_write import LOGITS, LOOK, NEW, READ, ROW, SENTENCE, START, STEP, WEIGHTS
 from antiphon.model_folder import LoadedModel
-from antiphon.models.decoders.decoder import Decoder, Looks, Step
+from antiphon.models.decoders.decoder import AttentionWeights, Decoder, Step
 from antiphon.models.model import SequenceModel
-from antiphon.sequence import Sequence, Several, State
+from antiphon.sequence import MultiSource, Sequence, State
 
 __all__ = ["OnnxModel", "OnnxState", "load"]
 
@@ -93,7 +93,7 @@ class OnnxModel(SequenceModel):
     def decoder(self) -> Decoder[Any]:  # type: ignore[override] # nobody may set it
         raise UserError("an export to onnx has no network to look into; use the run that it was made from")
 
-    def start(self, source: Sequence | Several) -> OnnxState:
+    def start(self, source: Sequence | MultiSource) -> OnnxState:
         found = self._read(source, self._state)
         rows, sentences = ({name: found[name] for name in found if name.startswith(kind)} for kind in (ROW, SENTENCE))
         return OnnxState(rows, sentences)
@@ -104,20 +104,20 @@ class OnnxModel(SequenceModel):
         weights = _side_by_side(columns, WEIGHTS) if self._weights else None
         return Step(_side_by_side(columns, LOGITS), state, weights)
 
-    def look(self, source: Sequence | Several, inputs: Tensor) -> Looks:
+    def attention_weights(self, source: Sequence | MultiSource, inputs: Tensor) -> AttentionWeights:
         itself = _of_layers([self._read(source, self._of_source)], "source") if self._of_source else None
         if not self._of_steps:
-            return Looks(source=itself)
+            return AttentionWeights(source=itself)
         state = self.start(source)
         columns, _ = self._columns(inputs, state, self._of_steps)
         if self._weights:
-            return Looks(cross=_side_by_side(columns, WEIGHTS)[:, None, None], source=itself)
+            return AttentionWeights(cross=_side_by_side(columns, WEIGHTS)[:, None, None], source=itself)
         own, cross = _of_layers(columns, "own"), _of_layers(columns, "cross")
         if own is not None and READ in state.sentences:  # one softmax over the source and what was said
             cross, own = own.tensor_split([state.sentences[READ].shape[1]], dim=-1)
-        return Looks(cross=cross, own=own, source=itself)
+        return AttentionWeights(cross=cross, own=own, source=itself)
 
-    def _read(self, source: Sequence | Several, wanted: list[str]) -> Values:
+    def _read(self, source: Sequence | MultiSource, wanted: list[str]) -> Values:
         assert isinstance(source, Sequence)  # several are not exported
         given = {"ids": source.values.numpy(), "mask": source.mask.numpy()}
         found = self._start.run(wanted, {name: given[name] for name in self._given})

@@ -17,15 +17,15 @@ from torch import Tensor, nn
 from antiphon.data.tokenizers import EOS, SOS
 from antiphon.errors import UserError
 from antiphon.model_folder import LoadedModel
-from antiphon.models.attention import SourceSide
+from antiphon.models.attention import ProjectedMemory
 from antiphon.models.decoders.decoder import RecurrentState
 from antiphon.models.decoders.plain import PlainState
-from antiphon.models.decoders.transformer_decoder import DecoderBlock, Shared, TransformerState
+from antiphon.models.decoders.transformer_decoder import DecoderBlock, SharedKeyValues, TransformerState
 from antiphon.models.encoders.transformer_encoder import EncoderBlock
 from antiphon.models.layers.positions import LearntPositions, Positions, SinusoidalPositions
 from antiphon.models.layers.recurrent import RecurrentStack
 from antiphon.models.model import EncoderDecoder, SequenceModel
-from antiphon.models.multihead import Heads, MultiHeadAttention, Seen
+from antiphon.models.multihead import KeyValues, MaskedKeyValues, MultiHeadAttention
 from antiphon.sequence import Sequence
 
 __all__ = [
@@ -92,10 +92,10 @@ class ShownAttention(MultiHeadAttention):
 
     shown: Tensor  # [R, N, T, S], of the last call
 
-    def forward(self, queries: Tensor, *sides: Seen, causal: bool = False) -> Tensor:  # noqa: ARG002 (the mask says it)
-        return self._apart(queries, *sides)
+    def forward(self, queries: Tensor, *sides: MaskedKeyValues, causal: bool = False) -> Tensor:  # noqa: ARG002 (the mask says it)
+        return self._attend_separately(queries, *sides)
 
-    def weights(self, queries: Tensor, *sides: Seen) -> Tensor:
+    def weights(self, queries: Tensor, *sides: MaskedKeyValues) -> Tensor:
         self.shown = super().weights(queries, *sides)
         return self.shown
 
@@ -143,22 +143,22 @@ Named = dict[str, Tensor]
 def named(state: Any) -> Named:  # noqa: ANN401 (of any decoder)
     """The values of a state; one that is always empty is left out."""
     if isinstance(state, TransformerState):
-        return _of_heads(f"{ROW}own", state.own) | _of_shared("told", state.told) | _of_shared("read", state.read)
+        return _of_heads(f"{ROW}own", state.own) | _of_shared("told", state.memory) | _of_shared("read", state.prefix)
     values = {f"{ROW}layer.{number}": part for number, part in enumerate(state.layers)}
     if isinstance(state, PlainState):
-        values |= {f"{ROW}fed": state.fed}
+        values |= {f"{ROW}fed": state.context}
     elif isinstance(state, RecurrentState):
         side = {f"{SENTENCE}{name}": getattr(state.source, name) for name in ("keys", "values", "mask")}
         values |= {f"{ROW}attended": state.attended, **side}
     return {name: value for name, value in values.items() if value.shape[-1] != 0}
 
 
-def _of_heads(name: str, layers: tuple[Heads, ...]) -> Named:
+def _of_heads(name: str, layers: tuple[KeyValues, ...]) -> Named:
     both = ("keys", "values")
     return {f"{name}.{number}.{part}": getattr(heads, part) for number, heads in enumerate(layers) for part in both}
 
 
-def _of_shared(name: str, shared: Shared | None) -> Named:
+def _of_shared(name: str, shared: SharedKeyValues | None) -> Named:
     if shared is None:
         return {}
     return {**_of_heads(f"{SENTENCE}{name}", shared.layers), f"{SENTENCE}{name}.mask": shared.mask}
@@ -167,24 +167,26 @@ def _of_shared(name: str, shared: Shared | None) -> Named:
 def whole(values: Named, like: Any) -> Any:  # noqa: ANN401 (of any decoder)
     """The opposite of `named`: a state of the kind of `like`."""
     if isinstance(like, TransformerState):
-        told, read = _shared("told", values, like.told), _shared("read", values, like.read)
-        return TransformerState(_heads(f"{ROW}own", values, len(like.own)), told=told, read=read)
+        memory, prefix = _shared("told", values, like.memory), _shared("read", values, like.prefix)
+        return TransformerState(_heads(f"{ROW}own", values, len(like.own)), memory, prefix)
     layers = tuple(values[f"{ROW}layer.{number}"] for number in range(len(like.layers)))
     empty = layers[0].new_zeros(layers[0].size(0), 0)
     if isinstance(like, PlainState):
         return PlainState(layers, values.get(f"{ROW}fed", empty))
-    side = SourceSide(*(values[f"{SENTENCE}{name}"] for name in ("keys", "values", "mask")))
+    side = ProjectedMemory(*(values[f"{SENTENCE}{name}"] for name in ("keys", "values", "mask")))
     return RecurrentState(layers, values.get(f"{ROW}attended", empty), side)
 
 
-def _heads(name: str, values: Named, layers: int) -> tuple[Heads, ...]:
-    return tuple(Heads(values[f"{name}.{number}.keys"], values[f"{name}.{number}.values"]) for number in range(layers))
+def _heads(name: str, values: Named, layers: int) -> tuple[KeyValues, ...]:
+    return tuple(
+        KeyValues(values[f"{name}.{number}.keys"], values[f"{name}.{number}.values"]) for number in range(layers)
+    )
 
 
-def _shared(name: str, values: Named, like: Shared | None) -> Shared | None:
+def _shared(name: str, values: Named, like: SharedKeyValues | None) -> SharedKeyValues | None:
     if like is None:
         return None
-    return Shared(_heads(f"{SENTENCE}{name}", values, len(like.layers)), values[f"{SENTENCE}{name}.mask"])
+    return SharedKeyValues(_heads(f"{SENTENCE}{name}", values, len(like.layers)), values[f"{SENTENCE}{name}.mask"])
 
 
 class StartGraph(nn.Module):

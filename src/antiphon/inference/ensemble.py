@@ -19,10 +19,10 @@ from antiphon.inference.inputs import wording_of
 from antiphon.inference.limits import Limits
 from antiphon.model_folder import LoadedModel
 from antiphon.models.decoders.decoder import Step
-from antiphon.models.encoders.encoder import Front
+from antiphon.models.frontends.frontend import FrontEnd
 from antiphon.models.model import SequenceModel
 from antiphon.search.hypothesis import Check
-from antiphon.sequence import Sequence, Several, State
+from antiphon.sequence import MultiSource, Sequence, State
 
 __all__ = ["Combine", "Ensemble", "ensemble_of"]
 
@@ -47,7 +47,7 @@ class Ensemble(SequenceModel):
         self.members = nn.ModuleList(members)
         self.combine = combine
 
-    def start(self, source: Sequence | Several) -> EnsembleState:
+    def start(self, source: Sequence | MultiSource) -> EnsembleState:
         return EnsembleState(tuple(member.start(source) for member in self._models()))
 
     def step(self, tokens: Tensor, state: State) -> Step[Any]:
@@ -58,9 +58,9 @@ class Ensemble(SequenceModel):
         return Step(mixed, EnsembleState(tuple(step.state for step in steps)))
 
     @property
-    def fronts(self) -> list[Front]:
+    def front_ends(self) -> list[FrontEnd]:
         """All members have the same."""
-        return self._models()[0].fronts
+        return self._models()[0].front_ends
 
     def _models(self) -> list[SequenceModel]:
         return [member for member in self.members if isinstance(member, SequenceModel)]
@@ -71,7 +71,7 @@ class EnsembleEngine(TorchEngine):
 
     def __init__(self, members: list[LoadedModel], combine: Combine, check: Check | None) -> None:
         first = members[0]
-        wording = wording_of(first.config, first.source, first.target_tokenizer, first.model.fronts)
+        wording = wording_of(first.config, first.source, first.target_tokenizer, first.model.front_ends)
         super().__init__(first.config, Ensemble([member.model for member in members], combine).eval(), wording, check)
         self.members = [TorchEngine(member.config, member.model, wording, check) for member in members]
 

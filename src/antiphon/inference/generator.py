@@ -18,7 +18,7 @@ from antiphon.inference.inputs import Question, chunk_size, questions_of, wordin
 from antiphon.inference.limits import Limits
 from antiphon.inference.wishes import Wishes, options_of
 from antiphon.model_folder import LoadedModel, text_source
-from antiphon.models.encoders.encoder import Front
+from antiphon.models.frontends.frontend import FrontEnd
 from antiphon.models.model import SequenceModel
 from antiphon.ngrams.joint import JointNgrams
 from antiphon.search.options import SearchOptions
@@ -228,11 +228,11 @@ class Generator:
         return [joined(parts, options.length_penalty) for parts in answers]
 
 
-def _fronts(loaded: LoadedModel | ForeignModel) -> list[Front]:
+def _fronts(loaded: LoadedModel | ForeignModel) -> list[FrontEnd]:
     """Those of a network; another engine reads one text."""
     if isinstance(loaded, LoadedModel):
-        return loaded.model.fronts
-    return loaded.engine.model.fronts if isinstance(loaded.engine, TorchEngine) else []
+        return loaded.model.front_ends
+    return loaded.engine.model.front_ends if isinstance(loaded.engine, TorchEngine) else []
 
 
 def _refuse(problems: list[str]) -> None:

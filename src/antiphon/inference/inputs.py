@@ -18,7 +18,7 @@ from antiphon.data.tokenizers import EOS, PAD, SOS, UNK, StreamTokenizer, Tokeni
 from antiphon.errors import DataError
 from antiphon.inference.generation import Alternative, Generation, Part, Scored
 from antiphon.model_folder import text_source
-from antiphon.models.encoders.encoder import Front
+from antiphon.models.frontends.frontend import FrontEnd
 from antiphon.search.hypothesis import Hypothesis
 
 __all__ = [
@@ -278,7 +278,7 @@ class SourceWording(AnswerWording):
 
     one_text = False
 
-    def __init__(self, configs: list[SourceConfig], source: Source, target: Tokenizer, fronts: Items[Front]) -> None:
+    def __init__(self, configs: list[SourceConfig], source: Source, target: Tokenizer, fronts: Items[FrontEnd]) -> None:
         self.configs = configs
         self.source = source
         self.target = target
@@ -335,7 +335,7 @@ def _parts(source: Read) -> tuple[Values, ...]:
     return source if isinstance(source, tuple) else (source,)
 
 
-def wording_of(config: Config, source: Source, target: Tokenizer, fronts: Items[Front] = ()) -> Wording:
+def wording_of(config: Config, source: Source, target: Tokenizer, fronts: Items[FrontEnd] = ()) -> Wording:
     """How a model reads and writes; only sources that are no single text need the `fronts` of its network."""
     if config.data.source is None:
         return TextWording(target, stream=config.data.window is not None, room=room_of(config))

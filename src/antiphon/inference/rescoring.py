@@ -110,7 +110,7 @@ class Looker:
         """Every layer and head; a target alone, so that there is no padding."""
         if self.check is not None:
             self.check()
-        looks = self.model.look(source_batch([source]), torch.tensor([[self.wording.start, *target[:-1]]]))
+        looks = self.model.attention_weights(source_batch([source]), torch.tensor([[self.wording.start, *target[:-1]]]))
         parts = (looks.cross, looks.own, looks.source)
         cross, own, itself = (None if part is None else part[0].numpy() for part in parts)
         return Heads(cross=cross, own=own, source=itself)
@@ -120,7 +120,7 @@ class Looker:
         """The mean over layers and heads."""
         if self.check is not None:
             self.check()
-        cross = self.model.look(source_batch(sources), self._inputs(targets)).cross  # [R, L, N, T, S]
+        cross = self.model.attention_weights(source_batch(sources), self._inputs(targets)).cross  # [R, L, N, T, S]
         assert cross is not None
         return self._cropped(cross.mean((1, 2)), sources, targets)
 

@@ -1,7 +1,5 @@
-"""Attention: score, alignment (how scores become weights), and the context c_i = Σ_j α_ij h_j."""
-# B batch, Q queries, S source steps, D query size, H state size, A inner size
-# B batch, Q queries, S source steps, R rows, T steps
-# B sentences, R = B x hypotheses rows, T steps, S source steps, D query size, H state size
+"""Attention: a score, an alignment (scores become weights), and the context c_i = Σ_j α_ij h_j."""
+# B sentences, R = B x hypotheses rows, T steps, Q queries of a sentence, S source steps, D query, H state, A inner size
 
 from __future__ import annotations
 
@@ -17,37 +15,37 @@ from antiphon.sequence import Memory
 
 __all__ = [
     "AdditiveScore",
-    "Aligned",
     "Alignment",
+    "AlignmentWeights",
     "Attended",
     "AttentionContext",
     "BilinearScore",
     "ConcatScore",
     "CosineScore",
     "DotScore",
-    "Drawn",
     "EqualSizes",
     "HardAlignment",
+    "ProjectedMemory",
+    "SampledAlignment",
     "ScaledDotScore",
     "Score",
     "SoftAlignment",
-    "SourceSide",
 ]
 
-SHORTEST = 1e-4
+MIN_NORM = 1e-4
 
 
 class Score(nn.Module, ABC):
-    """score(s, h) for every query and every source position.
+    """score(s, h) for every query and every source position
 
     `query` and `key` are the sizes of s and h; `size` is the inner size of those scores that have one.
     """
 
-    def __init__(self, *, query: int, key: int, size: int) -> None:  # noqa: ARG002 (what every score is told)
+    def __init__(self, *, query: int, key: int, size: int) -> None:  # noqa: ARG002 (one signature for all scores)
         super().__init__()
 
     def prepare(self, states: Tensor) -> Tensor:
-        """The part of the formula that knows only the source: [B, S, H] → keys."""
+        """Project source states [B, S, H] to keys, once per sentence."""
         return states
 
     @abstractmethod
@@ -56,7 +54,7 @@ class Score(nn.Module, ABC):
 
 
 class EqualSizes(Score):
-    """A score that compares s and h number by number."""
+    """A score without a projection: s and h need the same size."""
 
     def __init__(self, *, query: int, key: int, size: int) -> None:
         super().__init__(query=query, key=key, size=size)
@@ -72,7 +70,7 @@ class DotScore(EqualSizes):
 
 
 class ScaledDotScore(EqualSizes):
-    """score(s, h) = s · h / √d, d the size of both: scores do not grow with the size"""
+    """score(s, h) = s · h / √d, d the size of both: the variance of scores does not grow with the size"""
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         return torch.bmm(query / math.sqrt(query.size(-1)), keys.transpose(1, 2))
@@ -81,14 +79,14 @@ class ScaledDotScore(EqualSizes):
 class CosineScore(EqualSizes):
     """score(s, h) = s · h / (|s| |h|), from -1 to 1
 
-    A vector shorter than 0.0001 is divided by that instead: a zero vector scores 0, and no gradient is without bound.
+    Norms are clamped to at least 0.0001: a zero vector scores 0, and gradients stay bounded.
     """
 
     def prepare(self, states: Tensor) -> Tensor:
-        return normalize(states, dim=-1, eps=SHORTEST)
+        return normalize(states, dim=-1, eps=MIN_NORM)
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        return torch.bmm(normalize(query, dim=-1, eps=SHORTEST), keys.transpose(1, 2))
+        return torch.bmm(normalize(query, dim=-1, eps=MIN_NORM), keys.transpose(1, 2))
 
 
 class BilinearScore(Score):
@@ -128,8 +126,8 @@ class AdditiveScore(Score):
 class ConcatScore(Score):
     """score(s, h) = w2 · tanh(W1 [s; h])
 
-    Never computed so: W1 [s; h] = W_s s + W_h h, the left and the right columns of W1, and W_h h is the same for every
-    query. What is left of the difference to the additive score is that W1 is one matrix with one initialisation.
+    Computed as W1 [s; h] = W_s s + W_h h, the left and right columns of W1, so that W_h h is computed once for all
+    queries. The only difference to the additive score is that W1 is one matrix with one initialisation.
     """
 
     def __init__(self, *, query: int, key: int, size: int) -> None:
@@ -147,58 +145,54 @@ class ConcatScore(Score):
         return scores
 
 
-# How scores become weights: soft, or hard.
-
-
 @dataclass(frozen=True)
-class Drawn:
-    """Positions drawn at random: log p of each draw, and the entropy of what it was drawn from; both [R, T]."""
+class SampledAlignment:
+    """log p of each sampled position and the entropy of its distribution, both [R, T]: what REINFORCE needs."""
 
     log_probs: Tensor
     entropy: Tensor
 
-    def reshape(self, rows: int, steps: int) -> Drawn:
-        return Drawn(self.log_probs.reshape(rows, steps), self.entropy.reshape(rows, steps))
+    def reshape(self, rows: int, steps: int) -> SampledAlignment:
+        return SampledAlignment(self.log_probs.reshape(rows, steps), self.entropy.reshape(rows, steps))
 
     @classmethod
-    def joined(cls, parts: list[Drawn | None]) -> Drawn | None:
-        """The draws of some steps, then those of the next; None where nothing was drawn."""
-        drawn = [part for part in parts if part is not None]
-        if not drawn:
+    def concat(cls, parts: list[SampledAlignment | None]) -> SampledAlignment | None:
+        """Samples of consecutive steps, side by side; None where nothing was sampled."""
+        sampled = [part for part in parts if part is not None]
+        if not sampled:
             return None
-        return cls(
-            torch.cat([part.log_probs for part in drawn], dim=1), torch.cat([part.entropy for part in drawn], dim=1)
-        )
+        log_probs = torch.cat([part.log_probs for part in sampled], dim=1)
+        return cls(log_probs, torch.cat([part.entropy for part in sampled], dim=1))
 
 
 @dataclass(frozen=True)
-class Aligned:
-    """The weights [B, Q, S]; where they were drawn at random, also how [B, Q]."""
+class AlignmentWeights:
+    """Weights α [B, Q, S]; with hard attention in training, also how they were sampled [B, Q]."""
 
     weights: Tensor
-    drawn: Drawn | None = None
+    sampled: SampledAlignment | None = None
 
 
 class Alignment(nn.Module, ABC):
     """score_ij → α_ij"""
 
     @abstractmethod
-    def forward(self, scores: Tensor, mask: Tensor) -> Aligned:
+    def forward(self, scores: Tensor, mask: Tensor) -> AlignmentWeights:
         """Scores [B, Q, S] and mask [B, S]; padding gets exactly 0."""
 
 
 class SoftAlignment(Alignment):
     """α_ij = softmax_j(score_ij) over the real positions"""
 
-    def forward(self, scores: Tensor, mask: Tensor) -> Aligned:
-        return Aligned(torch.softmax(scores.masked_fill(~mask.unsqueeze(1), float("-inf")), dim=-1))
+    def forward(self, scores: Tensor, mask: Tensor) -> AlignmentWeights:
+        return AlignmentWeights(torch.softmax(scores.masked_fill(~mask.unsqueeze(1), float("-inf")), dim=-1))
 
 
 class HardAlignment(Alignment):
     """α_ij = [j = a_i], one position a_i for each query: a_i ~ softmax_j(score_ij) in training, argmax_j in use
 
-    No gradient passes through a draw; `training/step.py` makes one from what is handed out about it. The
-    baseline b that rewards are compared with is kept here, beside the weights, so that it is saved with them.
+    Sampling has no gradient; `training/step.py` estimates one (REINFORCE) from SampledAlignment. The moving-average
+    baseline b of the reward is a buffer here, so that it is saved with the weights.
     """
 
     baseline: Tensor
@@ -209,27 +203,27 @@ class HardAlignment(Alignment):
         self.entropy_weight = entropy
         self.register_buffer("baseline", torch.zeros(()))
 
-    def forward(self, scores: Tensor, mask: Tensor) -> Aligned:
+    def forward(self, scores: Tensor, mask: Tensor) -> AlignmentWeights:
         padding = ~mask.unsqueeze(1)  # [B, 1, S]
         if not self.training:
-            return Aligned(_one_hot(scores.masked_fill(padding, float("-inf")).argmax(dim=-1), scores))
+            return AlignmentWeights(_one_hot(scores.masked_fill(padding, float("-inf")).argmax(dim=-1), scores))
         log_probs = torch.log_softmax(scores.masked_fill(padding, float("-inf")), dim=-1)
-        position = self.draw(scores.detach(), padding)  # [B, Q]
+        position = self.sample(scores.detach(), padding)  # [B, Q]
         entropy = -(log_probs.exp() * log_probs.masked_fill(padding, 0.0)).sum(dim=-1)
         log_prob = log_probs.gather(-1, position.unsqueeze(-1)).squeeze(-1)
-        return Aligned(_one_hot(position, scores), Drawn(log_prob, entropy))
+        return AlignmentWeights(_one_hot(position, scores), SampledAlignment(log_prob, entropy))
 
-    def draw(self, scores: Tensor, padding: Tensor) -> Tensor:
-        """One position for each query [B, Q]: argmax_j(score_j + g_j) with Gumbel noise g is a draw from the softmax.
+    def sample(self, scores: Tensor, padding: Tensor) -> Tensor:
+        """One position for each query [B, Q]: argmax_j(score_j + g_j) with Gumbel noise g samples from the softmax.
 
-        Padding is set aside after the noise, so that no noise can bring it back.
+        Padding is masked after the noise is added, so that no noise can select it.
         """
         noise = -torch.empty_like(scores).exponential_().log()
         return (scores + noise).masked_fill(padding, float("-inf")).argmax(dim=-1)
 
     @torch.no_grad()
-    def observe(self, mean: Tensor) -> None:
-        """b ← decay · b + (1 - decay) · mean log p per token; a batch without a finite mean leaves it as it is."""
+    def update_baseline(self, mean: Tensor) -> None:
+        """b ← decay · b + (1 - decay) · mean log p per token; skipped where the mean is not finite."""
         if bool(torch.isfinite(mean)):
             self.baseline.mul_(self.decay).add_((1.0 - self.decay) * mean)
 
@@ -239,26 +233,23 @@ def _one_hot(position: Tensor, scores: Tensor) -> Tensor:
     return one_hot(position, scores.size(-1)).to(scores.dtype)
 
 
-# Attention as a context: c_i = Σ_j α_ij h_j, new at every step.
-
-
 @dataclass(frozen=True)
-class SourceSide:
-    """All that decoding needs of the source, computed once per sentence and shared by its hypotheses."""
+class ProjectedMemory:
+    """Keys and values of the source, computed once per sentence and shared by its hypotheses."""
 
-    keys: Tensor  # [B, S, ...], whatever the score prepared
+    keys: Tensor  # [B, S, ...], as the score prepared them
     values: Tensor  # [B, S, H]
     mask: Tensor  # [B, S]
-    copies: Tensor | None = None  # [B, S]: the target token that each position is, for a decoder that copies
+    copies: Tensor | None = None  # [B, S]: each position as a target token, for a decoder that copies
 
-    def select(self, sentences: Tensor) -> SourceSide:
+    def select(self, sentences: Tensor) -> ProjectedMemory:
         copies = None if self.copies is None else self.copies[sentences]
-        return SourceSide(self.keys[sentences], self.values[sentences], self.mask[sentences], copies)
+        return ProjectedMemory(self.keys[sentences], self.values[sentences], self.mask[sentences], copies)
 
-    def of_hypotheses(self, rows: Tensor, before: int) -> SourceSide:
-        """What the sentences of rows [B', k] share, when there were so many hypotheses before.
+    def for_rows(self, rows: Tensor, before: int) -> ProjectedMemory:
+        """The memory of the sentences of rows [B', k], selected among `before` rows.
 
-        While every sentence stays nothing is copied: sentences only ever leave, in order.
+        Sentences only ever leave, in order, so nothing is copied while all of them stay.
         """
         sentences = rows[:, 0] // (before // self.mask.size(0))
         return self if sentences.numel() == self.mask.size(0) else self.select(sentences)
@@ -266,19 +257,19 @@ class SourceSide:
 
 @dataclass(frozen=True)
 class Attended:
-    """The context [R, T, H] and the weights it was made with [R, T, S]; where they were drawn, also how [R, T]."""
+    """Contexts [R, T, H], their weights [R, T, S], and with hard attention in training the samples [R, T]."""
 
     context: Tensor
     weights: Tensor
-    drawn: Drawn | None = None
+    sampled: SampledAlignment | None = None
 
     @classmethod
-    def joined(cls, looks: list[Attended]) -> Attended:
-        """The looks of some steps, then those of the next."""
+    def concat(cls, parts: list[Attended]) -> Attended:
+        """Consecutive steps, side by side."""
         return cls(
-            context=torch.cat([look.context for look in looks], dim=1),
-            weights=torch.cat([look.weights for look in looks], dim=1),
-            drawn=Drawn.joined([look.drawn for look in looks]),
+            context=torch.cat([part.context for part in parts], dim=1),
+            weights=torch.cat([part.weights for part in parts], dim=1),
+            sampled=SampledAlignment.concat([part.sampled for part in parts]),
         )
 
 
@@ -291,15 +282,15 @@ class AttentionContext(nn.Module):
         self.alignment = alignment
         self.size = size
 
-    def prepare(self, memory: Memory) -> SourceSide:
-        return SourceSide(self.score.prepare(memory.states), memory.states, memory.mask, memory.copies)
+    def prepare(self, memory: Memory) -> ProjectedMemory:
+        return ProjectedMemory(self.score.prepare(memory.states), memory.states, memory.mask, memory.copies)
 
-    def forward(self, query: Tensor, source: SourceSide) -> Attended:
+    def forward(self, query: Tensor, source: ProjectedMemory) -> Attended:
         """Queries [R, T, D]: the hypotheses of a sentence are folded into its query axis, the source is not copied."""
         R, T, D = query.shape
         B = source.mask.size(0)
         scores = self.score(query.reshape(B, (R // B) * T, D), source.keys)
-        aligned: Aligned = self.alignment(scores, source.mask)  # [B, R/B * T, S]
+        aligned: AlignmentWeights = self.alignment(scores, source.mask)  # [B, Q, S]
         context = torch.bmm(aligned.weights, source.values)
-        drawn = None if aligned.drawn is None else aligned.drawn.reshape(R, T)
-        return Attended(context.reshape(R, T, -1), aligned.weights.reshape(R, T, -1), drawn)
+        sampled = None if aligned.sampled is None else aligned.sampled.reshape(R, T)
+        return Attended(context.reshape(R, T, -1), aligned.weights.reshape(R, T, -1), sampled)

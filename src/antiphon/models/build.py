@@ -1,4 +1,4 @@
-"""The closed tables name → how it is made: the one list of what exists."""
+"""The tables of names and the parts they build: the one list of what exists."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from antiphon.config.networks import (
     vector_size,
 )
 from antiphon.config.schema import SourceConfig, TextConfig
-from antiphon.data.tokenizers import by_number
+from antiphon.data.tokenizers import PAD, SPECIALS, by_number
 from antiphon.errors import ConfigError
 from antiphon.models.attention import (
     AdditiveScore,
@@ -50,26 +50,28 @@ from antiphon.models.attention import (
     Score,
     SoftAlignment,
 )
-from antiphon.models.build_frontends import FRONTS, Inputs, build_front
+from antiphon.models.build_frontends import FRONT_ENDS, SourceSpec, build_front_end
 from antiphon.models.decoders.bahdanau import BahdanauDecoder
-from antiphon.models.decoders.decoder import Decoder
+from antiphon.models.decoders.decoder import Bridge, Decoder, DirectBridge
 from antiphon.models.decoders.luong import LuongDecoder
 from antiphon.models.decoders.plain import PlainDecoder
-from antiphon.models.decoders.static_context import POOLS, Bridge, DirectBridge, StaticContext
+from antiphon.models.decoders.static_context import POOLS, StaticContext
 from antiphon.models.decoders.transformer_decoder import TransformerDecoder
 from antiphon.models.encoders.cnn import ConvolutionalEncoder
-from antiphon.models.encoders.ctc import Spelling
+from antiphon.models.encoders.ctc import CTCHead
 from antiphon.models.encoders.encoder import Encoder, NoEncoder
-from antiphon.models.encoders.multi_source import ApartEncoders, ApartFronts, JoinedFronts
+from antiphon.models.encoders.multi_source import ConcatenatedFrontEnds, MultiEncoder, SeparateFrontEnds
 from antiphon.models.encoders.rnn import RecurrentEncoder
-from antiphon.models.encoders.transformer_encoder import BlockPlan, TransformerEncoder
-from antiphon.models.layers.blocks import LayerNorm, MaskedBatchNorm, Norm
-from antiphon.models.layers.embedding import NgramEmbedding, SourceEmbedding, TokenEmbedding, vectors
+from antiphon.models.encoders.transformer_encoder import TransformerEncoder
+from antiphon.models.frontends.frontend import FrontEnd
+from antiphon.models.frontends.text_frontend import NgramEmbedding, SourceEmbedding
+from antiphon.models.layers.blocks import BlockSpec, LayerNorm, MaskedBatchNorm, Norm
+from antiphon.models.layers.embedding import TokenEmbedding, embedding_table
 from antiphon.models.layers.positions import LearntPositions, NoPositions, Positions, SinusoidalPositions
 from antiphon.models.layers.recurrent import RecurrentStack
 from antiphon.models.model import Concatenated, EncoderDecoder, LanguageModel, SequenceModel
 
-__all__ = ["ALIGNMENTS", "DECODERS", "ENCODERS", "FRONTS", "MODELS", "SCORES", "build_for", "build_model"]
+__all__ = ["ALIGNMENTS", "DECODERS", "ENCODERS", "FRONT_ENDS", "MODELS", "SCORES", "build_for", "build_model"]
 
 SCORES: dict[str, type[Score]] = {
     "dot": DotScore,
@@ -124,8 +126,8 @@ def _convolutional_encoder(config: ConvolutionalEncoderConfig) -> Encoder:
     )
 
 
-def _plan(config: TransformerConfig) -> BlockPlan:
-    return BlockPlan(
+def _block_spec(config: TransformerConfig) -> BlockSpec:
+    return BlockSpec(
         size=config.size,
         heads=config.heads,
         inner=config.feedforward,
@@ -138,7 +140,7 @@ def _plan(config: TransformerConfig) -> BlockPlan:
 
 
 def _transformer_encoder(config: TransformerEncoderConfig) -> Encoder:
-    return TransformerEncoder(plan=_plan(config), layers=config.layers, positions=_positions(config))
+    return TransformerEncoder(spec=_block_spec(config), layers=config.layers, positions=_positions(config))
 
 
 def _no_encoder(config: NoEncoderConfig) -> Encoder:
@@ -157,7 +159,6 @@ ENCODERS: dict[str, Callable[[Any], Encoder]] = {
 
 
 def _attention(config: AttentionConfig, *, query: int, memory: int) -> AttentionContext:
-    """A score that does not fit the sizes says so itself."""
     try:
         score = SCORES[config.score](query=query, key=memory, size=config.size or query)
     except ValueError as error:
@@ -177,7 +178,7 @@ def _static(config: StaticContextConfig, *, decoder: PlainConfig, memory: int, p
 
 
 def _stack(config: BahdanauConfig | LuongConfig | PlainConfig, *, beside: int) -> RecurrentStack:
-    """`beside` is the size of what enters a step beside the word."""
+    """`beside` is the size of the other inputs of a step, beside the token's embedding."""
     return RecurrentStack(
         cell=config.cell,
         inputs=config.embedding + beside,
@@ -226,7 +227,7 @@ def _plain(
     *,
     memory: int,
     table: nn.Embedding,
-    copying: bool = False,  # noqa: ARG001 (it has no weights to copy by, and is refused before)
+    copying: bool = False,  # noqa: ARG001 (without attention there is no copying)
 ) -> PlainDecoder:
     stack = _stack(config, beside=memory if context and context.feed != "start" else 0)
     return PlainDecoder(
@@ -239,7 +240,7 @@ def _plain(
 
 def _transformer(
     config: TransformerDecoderConfig,
-    context: MultiHeadConfig | None,  # noqa: ARG001 (it says no more than that there is a source)
+    context: MultiHeadConfig | None,  # noqa: ARG001 (it has no options)
     *,
     memory: int,
     table: nn.Embedding,
@@ -247,15 +248,17 @@ def _transformer(
 ) -> TransformerDecoder:
     return TransformerDecoder(
         embedding=TokenEmbedding(table=table, dropout=0.0),
-        plan=_plan(config),
+        spec=_block_spec(config),
         layers=config.layers,
         positions=_positions(config),
         memory=memory,
+        padding=PAD,
         copying=copying,
     )
 
 
-# Each takes its configuration, that of the context (None: no source), the size of the encoder's states and a table.
+# Each takes its configuration, that of the context (None: no source), the size of the encoder's states and the table of
+# target embeddings.
 DECODERS: dict[str, Callable[..., Any]] = {
     "bahdanau": _bahdanau,
     "luong": _luong,
@@ -271,62 +274,62 @@ def _ngrams(config: EncoderConfig) -> NgramEmbedding | None:
     return NgramEmbedding(lengths=config.ngrams, rows=config.ngram_rows, size=size, dropout=config.dropout)
 
 
-def _source(reader: EncoderConfig | DecoderConfig, *, tokens: int, target: nn.Embedding, tie: str) -> TokenEmbedding:
-    """The vectors of source tokens: from a table of their own, or E of the target: e(x) = E[x], e(y) = E[y]"""
-    table = target if tie in ("tables", "all") else vectors(tokens, vector_size(reader))
+def _embedding(reader: EncoderConfig | DecoderConfig, *, tokens: int, target: nn.Embedding, tie: str) -> TokenEmbedding:
+    """The embedding of source tokens: a table of its own, or shared with the target: e(x) = E[x], e(y) = E[y]"""
+    table = target if tie in ("tables", "all") else embedding_table(tokens, vector_size(reader))
     return TokenEmbedding(table=table, dropout=_dropout(reader))
 
 
-def _front(
-    inputs: Inputs, chosen: FrontConfig | None, encoder: EncoderConfig, target: nn.Embedding, tie: str
-) -> nn.Module:
-    """From what a source gives to the vectors that its encoder reads."""
-    if isinstance(inputs.config, TextConfig):
-        words = _source(encoder, tokens=inputs.size, target=target, tie=tie)
-        return SourceEmbedding(words, _ngrams(encoder), inputs.copied_as)
-    return build_front(inputs, chosen, vector_size(encoder))
+def _front_end(
+    source: SourceSpec, chosen: FrontConfig | None, encoder: EncoderConfig, target: nn.Embedding, tie: str
+) -> FrontEnd:
+    if isinstance(source.config, TextConfig):
+        embedding = _embedding(encoder, tokens=source.size, target=target, tie=tie)
+        return SourceEmbedding(embedding, _ngrams(encoder), source.copied_as)
+    return build_front_end(source, chosen, vector_size(encoder))
 
 
-def _encoder_decoder(config: EncoderDecoderConfig, *, sources: Items[Inputs], target_tokens: int) -> EncoderDecoder:
+def _encoder_decoder(config: EncoderDecoderConfig, *, sources: Items[SourceSpec], target_tokens: int) -> EncoderDecoder:
     encoders = [ENCODERS[part.kind](part) for part in config.encoders]
-    encoder = ApartEncoders(encoders) if isinstance(config.encoder, list) else encoders[0]
-    table = vectors(target_tokens, vector_size(config.decoder))
+    encoder = MultiEncoder(encoders) if isinstance(config.encoder, list) else encoders[0]
+    table = embedding_table(target_tokens, vector_size(config.decoder))
     decoder = DECODERS[config.decoder.kind](
         config.decoder, config.context, memory=encoder.size, table=table, copying=config.copying
     )
     readers = config.encoders * len(sources) if len(encoders) == 1 else config.encoders
     parts = zip(sources, fronts_of(config, len(sources)), readers, strict=True)
-    fronts = [_front(*part, target=table, tie=config.tie) for part in parts]
-    spelling = Spelling(memory=encoder.size, tokens=target_tokens, weight=config.ctc) if config.ctc else None
+    front_ends = [_front_end(*part, target=table, tie=config.tie) for part in parts]
+    ctc = CTCHead(memory=encoder.size, tokens=target_tokens, blank=PAD, weight=config.ctc) if config.ctc else None
     return EncoderDecoder(
-        source=_fronts(config, fronts),
+        source=_join_front_ends(config, front_ends),
         encoder=encoder,
         decoder=_tied(decoder, table, config.tie),
-        spelling=spelling,
+        spelling=ctc,
     )
 
 
-def _fronts(config: EncoderDecoderConfig, fronts: list[nn.Module]) -> nn.Module:
-    """Several are read one after another, or each by its own encoder."""
+def _join_front_ends(config: EncoderDecoderConfig, fronts: list[FrontEnd]) -> nn.Module:
+    """The only one; or those of several sources, for one encoder or for one each."""
     if len(fronts) == 1:
         return fronts[0]
+    specials = len(SPECIALS) if config.matches else None
     if isinstance(config.encoder, list):
-        return ApartFronts(fronts, sizes=[vector_size(part) for part in config.encoder], matches=config.matches)
-    return JoinedFronts(fronts, size=vector_size(config.encoder), matches=config.matches)
+        return SeparateFrontEnds(fronts, sizes=[vector_size(part) for part in config.encoder], specials=specials)
+    return ConcatenatedFrontEnds(fronts, size=vector_size(config.encoder), specials=specials)
 
 
-def _language_model(config: LanguageModelConfig, *, sources: Items[Inputs], target_tokens: int) -> LanguageModel:  # noqa: ARG001
-    table = vectors(target_tokens, vector_size(config.decoder))
+def _language_model(config: LanguageModelConfig, *, sources: Items[SourceSpec], target_tokens: int) -> LanguageModel:  # noqa: ARG001
+    table = embedding_table(target_tokens, vector_size(config.decoder))
     decoder = DECODERS[config.decoder.kind](config.decoder, None, memory=0, table=table)
     return LanguageModel(decoder=_tied(decoder, table, config.tie))
 
 
-def _concatenated(config: ConcatenatedConfig, *, sources: Items[Inputs], target_tokens: int) -> Concatenated:
-    [inputs] = sources
-    table = vectors(target_tokens, vector_size(config.decoder))
+def _concatenated(config: ConcatenatedConfig, *, sources: Items[SourceSpec], target_tokens: int) -> Concatenated:
+    [source] = sources
+    table = embedding_table(target_tokens, vector_size(config.decoder))
     decoder = DECODERS[config.decoder.kind](config.decoder, None, memory=0, table=table)
-    words = _source(config.decoder, tokens=inputs.size, target=table, tie=config.tie)
-    return Concatenated(source=SourceEmbedding(words), decoder=_tied(decoder, table, config.tie))
+    embedding = _embedding(config.decoder, tokens=source.size, target=table, tie=config.tie)
+    return Concatenated(source=SourceEmbedding(embedding), decoder=_tied(decoder, table, config.tie))
 
 
 MODELS: dict[str, Callable[..., SequenceModel]] = {
@@ -337,7 +340,7 @@ MODELS: dict[str, Callable[..., SequenceModel]] = {
 
 
 def build_model(config: ModelConfig, *, source_tokens: int, target_tokens: int) -> SequenceModel:
-    """A model of one text source, with fresh weights."""
+    """A model of one text source, with new weights."""
     return build_for(config, [TextConfig()], [source_tokens], target_tokens=target_tokens)
 
 
@@ -349,22 +352,22 @@ def build_for(
     target_tokens: int,
     copied_as: Items[Tensor | None] | None = None,
 ) -> SequenceModel:
-    """A model of any sources, with fresh weights; `sizes` are how many tokens each has, or how wide its vectors are.
+    """A model of any sources, with new weights; `sizes` are the vocabularies of texts and the widths of vectors.
 
-    `copied_as` are the target tokens that the tokens of each text are, where the model copies; None: those of one
+    `copied_as` maps the source tokens of each text to target tokens, for a model that copies; None: both sides have one
     vocabulary.
     """
-    inputs = [Inputs(*both) for both in zip(sources, sizes, strict=False)]  # a language model has no sources
+    specs = [SourceSpec(*both) for both in zip(sources, sizes, strict=False)]  # a language model has no sources
     if isinstance(config, EncoderDecoderConfig) and config.copying:
         tables = copied_as or [
-            by_number(one.size, target_tokens) if isinstance(one.config, TextConfig) else None for one in inputs
+            by_number(spec.size, target_tokens) if isinstance(spec.config, TextConfig) else None for spec in specs
         ]
-        inputs = [replace(one, copied_as=table) for one, table in zip(inputs, tables, strict=True)]
-    return MODELS[config.kind](config, sources=inputs, target_tokens=target_tokens)
+        specs = [replace(spec, copied_as=table) for spec, table in zip(specs, tables, strict=True)]
+    return MODELS[config.kind](config, sources=specs, target_tokens=target_tokens)
 
 
 def _dropout(config: Any) -> float:  # noqa: ANN401 (any encoder or decoder)
-    """Dropout on token vectors; a Transformer drops after it has added the positions, `none` drops what it is given."""
+    """Dropout on token embeddings; `transformer` applies its own after adding positions, `none` on its input."""
     return 0.0 if config.kind in ("transformer", "none") else float(config.dropout)
 
 
@@ -372,7 +375,7 @@ D = TypeVar("D", bound=Decoder[Any])
 
 
 def _tied(decoder: D, table: nn.Embedding, tie: str) -> D:
-    """logits = E o + b: the output layer gets the target's table E as its weights"""
+    """logits = E o + b: the output layer shares the target's table E"""
     if tie in ("output", "all"):
         decoder.output.weight = table.weight
     return decoder

@@ -1,4 +1,4 @@
-"""The closed table of fronts: how a source that is no text becomes vectors."""
+"""The table of front ends for sources that are no texts: configuration → numbers → front end."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from antiphon.config.checks_sources import front_of
 from antiphon.config.networks import FrontConfig
@@ -19,61 +19,99 @@ from antiphon.config.sources import (
     ImageConfig,
     LinearConfig,
     PatchesConfig,
+    PictureConfig,
     SubsampledConfig,
 )
 from antiphon.errors import ConfigError
-from antiphon.models.frontends.audio_frontend import LinearFront, SubsampledFront
-from antiphon.models.frontends.image_frontend import CellsFront, FrameCellsFront, PatchesFront
+from antiphon.models.frontends.audio_frontend import LinearFrontEnd, SubsampledFrontEnd
+from antiphon.models.frontends.frontend import FrontEnd
+from antiphon.models.frontends.image_frontend import FrameFrontEnd, PatchFrontEnd, ResNetFrontEnd
 
-__all__ = ["FRONTS", "Inputs", "build_front"]
+__all__ = ["FRONT_ENDS", "SourceSpec", "build_front_end"]
 
 
 @dataclass(frozen=True)
-class Inputs:
-    """What comes from one source: ids of so many tokens, or vectors of this width."""
+class SourceSpec:
+    """One source of a model: the size of its vocabulary, or the width of its vectors."""
 
     config: SourceConfig
     size: int
-    copied_as: Tensor | None = None  # the target token that each source token is, for a decoder that copies
+    copied_as: Tensor | None = None  # the target token of each source token, for a decoder that copies
 
     @property
     def seconds(self) -> float | None:
-        """From one vector of a sound to the next."""
+        """The duration of a step of audio."""
         return self.config.step / 1000 if isinstance(self.config, AudioConfig) else None
 
 
-def _subsampled(config: SubsampledConfig, inputs: Inputs, size: int) -> nn.Module:
-    return SubsampledFront(config=config, inputs=inputs.size, size=size, seconds=inputs.seconds)
+def _colours(config: PictureConfig) -> int:
+    return 3 if config.colour else 1
 
 
-def _linear(config: LinearConfig, inputs: Inputs, size: int) -> nn.Module:
-    return LinearFront(config=config, inputs=inputs.size, size=size, seconds=inputs.seconds)
+def _subsampled(config: SubsampledConfig, source: SourceSpec, size: int) -> FrontEnd:
+    return SubsampledFrontEnd(
+        inputs=source.size,
+        size=size,
+        channels=config.channels,
+        kernel=config.kernel,
+        dropout=config.dropout,
+        seconds=source.seconds,
+    )
 
 
-def _cells(config: CellsConfig, inputs: Inputs, size: int) -> nn.Module:
-    assert isinstance(inputs.config, ImageConfig)
-    return CellsFront(config=config, reader=inputs.config, size=size)
+def _linear(config: LinearConfig, source: SourceSpec, size: int) -> FrontEnd:
+    return LinearFrontEnd(
+        inputs=source.size, size=size, stack=config.stack, dropout=config.dropout, seconds=source.seconds
+    )
 
 
-def _patches(config: PatchesConfig, inputs: Inputs, size: int) -> nn.Module:
-    assert isinstance(inputs.config, ImageConfig)
-    return PatchesFront(config=config, reader=inputs.config, size=size)
+def _cells(config: CellsConfig, source: SourceSpec, size: int) -> FrontEnd:
+    image = source.config
+    assert isinstance(image, ImageConfig)
+    return ResNetFrontEnd(
+        size=size,
+        height=image.height,
+        colours=_colours(image),
+        channels=config.channels,
+        blocks=config.blocks,
+        wide=config.wide,
+        columns=config.columns,
+        whole=config.whole,
+        dropout=config.dropout,
+    )
 
 
-def _frame_cells(config: FrameCellsConfig, inputs: Inputs, size: int) -> nn.Module:
-    assert isinstance(inputs.config, FramesConfig)
-    return FrameCellsFront(config=config, reader=inputs.config, size=size)
+def _patches(config: PatchesConfig, source: SourceSpec, size: int) -> FrontEnd:
+    image = source.config
+    assert isinstance(image, ImageConfig)
+    return PatchFrontEnd(
+        size=size, height=image.height, colours=_colours(image), patch=config.patch, dropout=config.dropout
+    )
 
 
-# Each takes its configuration, what comes from the source, and the size of a vector; a text has a table of tokens.
-FRONTS: dict[str, Callable[[Any, Inputs, int], nn.Module]] = {
+def _frame_cells(config: FrameCellsConfig, source: SourceSpec, size: int) -> FrontEnd:
+    video = source.config
+    assert isinstance(video, FramesConfig)
+    return FrameFrontEnd(
+        size=size,
+        height=video.height,
+        width=video.width,
+        colours=_colours(video),
+        channels=config.channels,
+        blocks=config.blocks,
+        dropout=config.dropout,
+    )
+
+
+# Each takes its configuration, the source, and the size of a vector.
+FRONT_ENDS: dict[str, Callable[[Any, SourceSpec, int], FrontEnd]] = {
     "cells": _cells,
     "patches": _patches,
     "subsampled": _subsampled,
     "linear": _linear,
     "frame-cells": _frame_cells,
 }
-USUAL: dict[str, Callable[[], Any]] = {
+DEFAULTS: dict[str, Callable[[], Any]] = {
     "cells": CellsConfig,
     "subsampled": SubsampledConfig,
     "linear": LinearConfig,
@@ -81,10 +119,10 @@ USUAL: dict[str, Callable[[], Any]] = {
 }
 
 
-def build_front(inputs: Inputs, chosen: FrontConfig | None, size: int) -> nn.Module:
-    """The front that is chosen for a source, or the usual one."""
-    kind = front_of(inputs.config.kind, chosen)
+def build_front_end(source: SourceSpec, chosen: FrontConfig | None, size: int) -> FrontEnd:
+    """The front end chosen for a source, or the default of its kind."""
+    kind = front_of(source.config.kind, chosen)
     try:
-        return FRONTS[kind](chosen or USUAL[kind](), inputs, size)
+        return FRONT_ENDS[kind](chosen or DEFAULTS[kind](), source, size)
     except ValueError as error:
         raise ConfigError(f"model.front: {error}") from error

@@ -22,7 +22,7 @@ from antiphon.data.video import FramesReader
 from antiphon.errors import DataError, UserError
 from antiphon.inference.generation import Generation, Part
 from antiphon.inference.generator import Generator
-from antiphon.models.frontends.audio_frontend import SubsampledFront
+from antiphon.models.frontends.audio_frontend import SubsampledFrontEnd
 from antiphon.plots.attention_heads import draw_heads
 from antiphon.plots.attention_matrix import draw_attention
 from antiphon.plots.image_attention import draw_cells
@@ -82,7 +82,7 @@ def _factor(config: Config, number: int) -> int:
     chosen = fronts_of(config.model, len(config.data.sources))[number]
     if isinstance(chosen, LinearConfig):
         return chosen.stack
-    return SubsampledFront.factor if front_of(config.data.sources[number].kind, chosen) == "subsampled" else 1
+    return SubsampledFrontEnd.factor if front_of(config.data.sources[number].kind, chosen) == "subsampled" else 1
 
 
 Kind = Literal["cross", "own", "source"]

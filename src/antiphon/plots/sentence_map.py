@@ -24,7 +24,7 @@ from antiphon.models.model import EncoderDecoder, SequenceModel
 from antiphon.plots.map_page import write_page
 from antiphon.plots.map_plane import Plane, draw_plane, principal_plane
 from antiphon.plots.style import MAPS, suffix_problems
-from antiphon.sequence import Memory, Sequence, Several
+from antiphon.sequence import Memory, MultiSource, Sequence
 
 __all__ = [
     "Pool",
@@ -107,7 +107,7 @@ def _read(generator: Generator, questions: list[Question]) -> Memory:
     """What the encoder knows of sources; what a network without one knows after it has read them."""
     source, model = source_batch([question.source for question in questions]), generator.model
     if isinstance(model, EncoderDecoder):
-        return model.remember(source)
+        return model.encode(source)
     wording = generator.wording
     inputs = [[wording.start, *question.prompt] for question in questions]
     if wording.room is not None:
@@ -117,7 +117,7 @@ def _read(generator: Generator, questions: list[Question]) -> Memory:
     return Memory(states, tokens.mask, final=Sequence(states, tokens.mask).last.unsqueeze(1))
 
 
-def _top_states(model: SequenceModel, source: Sequence | Several, inputs: Tensor) -> Tensor:
+def _top_states(model: SequenceModel, source: Sequence | MultiSource, inputs: Tensor) -> Tensor:
     """What the output layer is given at every position [B, T, H]; a look from outside, since only pictures need it."""
     given: list[Tensor] = []
 

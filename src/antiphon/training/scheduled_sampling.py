@@ -15,7 +15,7 @@ from torch import Tensor
 
 from antiphon.config.schema import TrainingConfig
 from antiphon.data.tokenizers import PAD, SPECIALS
-from antiphon.models.attention import Drawn
+from antiphon.models.attention import SampledAlignment
 from antiphon.models.decoders.decoder import Step
 from antiphon.models.model import SequenceModel
 from antiphon.sequence import State
@@ -84,5 +84,5 @@ def _joined(steps: list[Step[Any]]) -> Step[Any]:
         logits=torch.cat([step.logits for step in steps], dim=1),
         state=steps[-1].state,
         weights=torch.cat(weights, dim=1) if weights else None,
-        drawn=Drawn.joined([step.drawn for step in steps]),
+        sampled=SampledAlignment.concat([step.sampled for step in steps]),
     )

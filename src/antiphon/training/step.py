@@ -22,7 +22,7 @@ from antiphon.data.noise import noise_of
 from antiphon.data.prepare import Prepared
 from antiphon.data.tokenizers import Tokenizer, line_end
 from antiphon.errors import ConfigError
-from antiphon.models.attention import Drawn, HardAlignment
+from antiphon.models.attention import HardAlignment, SampledAlignment
 from antiphon.models.decoders.plain import PlainState
 from antiphon.models.model import EncoderDecoder, SequenceModel
 from antiphon.sequence import Sequence, State
@@ -99,7 +99,7 @@ def ctc_length_warnings(model: SequenceModel, train: Corpus) -> list[str]:
 def _states(model: EncoderDecoder, train: Corpus) -> Ints:
     """S of each source, behind its front."""
     lengths, places = np.unique(read_lengths(train.source), return_inverse=True)
-    [front] = model.fronts
+    [front] = model.front_ends
     return np.array([len(front.names(int(length))) for length in lengths])[places]
 
 
@@ -164,7 +164,7 @@ def hard_alignment(model: nn.Module) -> HardAlignment:
     return alignment
 
 
-def reinforce_loss(logits: Tensor, outputs: Sequence, drawn: Drawn, alignment: HardAlignment) -> Tensor:
+def reinforce_loss(logits: Tensor, outputs: Sequence, drawn: SampledAlignment, alignment: HardAlignment) -> Tensor:
     """-Σ_t (R_t - b n_t) log π(a_t) - λ Σ_t H_t, over the real positions; moves the baseline b afterwards.
 
     Together with -Σ_t log p(y_t) this has, on average over the draws, the gradient of the expected log likelihood:
@@ -180,7 +180,7 @@ def reinforce_loss(logits: Tensor, outputs: Sequence, drawn: Drawn, alignment: H
     rewards = _log_likelihood(logits, outputs)  # [B, T]
     real = outputs.mask.to(rewards.dtype)
     advantage = _to_go(rewards) - alignment.baseline * _to_go(real)
-    alignment.observe(rewards.sum() / real.sum())
+    alignment.update_baseline(rewards.sum() / real.sum())
     gain = advantage * drawn.log_probs + alignment.entropy_weight * drawn.entropy
     return -gain[outputs.mask].sum()
 
@@ -229,8 +229,8 @@ def training_step(
     )
     loss = cross_entropy(step.logits, batch.outputs, config.label_smoothing)
     total = loss.total if spelt is None else loss.total + spelt
-    if step.drawn is not None:
-        total = total + reinforce_loss(step.logits, batch.outputs, step.drawn, hard_alignment(model))
+    if step.sampled is not None:
+        total = total + reinforce_loss(step.logits, batch.outputs, step.sampled, hard_alignment(model))
     if config.diagonal > 0.0 and step.weights is not None:
         source, width = step.state.source.mask, config.diagonal_width
         total = total + config.diagonal * guided_attention_loss(step.weights, batch.outputs.mask, source, width)
@@ -241,5 +241,5 @@ def _start(model: SequenceModel, batch: Batch) -> tuple[State, Tensor | None]:
     """The state after the source; what it costs that the encoder spells the target, if it does."""
     if not isinstance(model, EncoderDecoder) or model.spelling is None:
         return model.start(batch.source), None
-    memory = model.remember(batch.source)
-    return model.decoder.start(memory), model.spelling.cost(memory, batch.outputs)
+    memory = model.encode(batch.source)
+    return model.decoder.start(memory), model.spelling.loss(memory, batch.outputs)

@@ -1,5 +1,5 @@
-"""The Bahdanau decoder: look first, with s_{i-1}; then step, with the context."""
-# B sentences, R = B x hypotheses rows, T steps, S source steps, V vocabulary, E embedding, H state, C context
+"""The Bahdanau decoder: attend with s_{i-1} first, then step with the context."""
+# B sentences, R = B x hypotheses rows, T steps, S source steps, V vocabulary, E embedding, D state, C context
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from antiphon.models.attention import Attended, AttentionContext
-from antiphon.models.decoders.copying import Copying, mixed
-from antiphon.models.decoders.decoder import Decoder, OutputLayer, RecurrentState, Step
-from antiphon.models.decoders.static_context import Bridge
+from antiphon.models.decoders.copying import CopyMechanism
+from antiphon.models.decoders.decoder import Bridge, Decoder, OutputLayer, RecurrentState, Step
 from antiphon.models.layers.embedding import TokenEmbedding
 from antiphon.models.layers.recurrent import RecurrentStack
 from antiphon.sequence import Memory
@@ -35,35 +34,30 @@ class BahdanauDecoder(Decoder[RecurrentState]):
         self.stack = stack
         self.context = context
         self.bridge = bridge
-        seen = stack.size + context.size + embedding.size
-        self.combine = nn.Linear(seen, stack.size)
+        features = stack.size + context.size + embedding.size
+        self.combine = nn.Linear(features, stack.size)
         self.dropout = nn.Dropout(dropout)
         self.output = OutputLayer(stack.size, embedding.tokens)
-        self.copying = Copying(query=seen) if copying else None
+        self.copying = CopyMechanism(query=features) if copying else None
 
     def start(self, memory: Memory) -> RecurrentState:
         layers = self.bridge(memory.final)
-        return RecurrentState(
-            layers, attended=layers[0].new_empty(layers[0].size(0), 0), source=self.context.prepare(memory)
-        )
+        attended = layers[0].new_empty(layers[0].size(0), 0)
+        return RecurrentState(layers, attended, source=self.context.prepare(memory))
 
     def forward(self, tokens: Tensor, state: RecurrentState) -> Step[RecurrentState]:
         words = self.embedding(tokens)  # [R, T, E]
-        layers, tops, looks = state.layers, [], []
+        layers, tops, steps = state.layers, [], []
         for word in words.unbind(dim=1):
-            look = self.context(layers[0][:, -1:], state.source)  # the query is the top state s_{i-1}
-            looks.append(look)
-            top, layers = self.stack.step(torch.cat([word, look.context.squeeze(1)], dim=-1), layers)
+            step: Attended = self.context(layers[0][:, -1:], state.source)  # the query is the top state s_{i-1}
+            top, layers = self.stack.step(torch.cat([word, step.context.squeeze(1)], dim=-1), layers)
+            steps.append(step)
             tops.append(top)
-        looked = Attended.joined(looks)
-        seen = torch.cat([torch.stack(tops, dim=1), looked.context, words], dim=-1)
-        outputs = torch.tanh(self.combine(seen))  # [R, T, H]
-        own = self.output(self.dropout(outputs))
-        logits, copied = mixed(self.copying, own, (seen,), looked.weights, state.source.copies)
-        return Step(
-            logits=logits,
-            state=RecurrentState(layers, state.attended, state.source),
-            weights=looked.weights,
-            drawn=looked.drawn,
-            copied=copied,
-        )
+        attended = Attended.concat(steps)
+        features = torch.cat([torch.stack(tops, dim=1), attended.context, words], dim=-1)
+        outputs = torch.tanh(self.combine(features))  # [R, T, D]
+        logits, copied = self.output(self.dropout(outputs)), None
+        if self.copying is not None:
+            logits, copied = self.copying(logits, features, attended.weights, state.source.copies)
+        after = RecurrentState(layers, state.attended, state.source)
+        return Step(logits, after, attended.weights, attended.sampled, copied)

@@ -1,6 +1,6 @@
-"""The last layer of a decoder."""
-# B sentences, R = B x hypotheses rows, T steps, S source steps, V vocabulary, L layers, N heads, H state
-# R rows, T steps, V vocabulary, H state
+"""The interface of decoders, their states as values, and the layers at both ends: bridges and the output layer."""
+# B sentences, R = B x hypotheses rows, T steps, P steps before, S source steps, V vocabulary, L layers, N heads
+# H encoder state, D decoder state, C context
 
 from __future__ import annotations
 
@@ -11,32 +11,40 @@ from typing import Generic, TypeVar
 import torch
 from torch import Tensor, nn
 
-from antiphon.models.attention import Drawn, SourceSide
-from antiphon.models.decoders.copying import Copied
+from antiphon.models.attention import ProjectedMemory, SampledAlignment
+from antiphon.models.decoders.copying import CopyProbabilities
 from antiphon.sequence import Memory, Sequence, State
 
-__all__ = ["Decoder", "Looks", "OutputLayer", "Reader", "RecurrentState", "Step"]
-
-# What a decoder hands out: a step's result, and the state as a value.
+__all__ = [
+    "AttentionWeights",
+    "Bridge",
+    "Decoder",
+    "DirectBridge",
+    "OutputLayer",
+    "PrefixDecoder",
+    "RecurrentState",
+    "Step",
+]
 
 S = TypeVar("S", bound=State)
+BLOCK = 1024  # tokens of the output layer whose weights fit into a core's cache
 
 
 @dataclass(frozen=True)
 class RecurrentState:
-    """Where a recurrent decoder stands. The rows of one sentence lie side by side and share its source."""
+    """The state of a recurrent decoder with attention. The rows of a sentence are adjacent and share its source."""
 
-    layers: tuple[Tensor, ...]  # each [R, L, H]: the states, and an LSTM's carry
-    attended: Tensor  # [R, O]: the last attended state, for input feeding; [R, 0] without
-    source: SourceSide
+    layers: tuple[Tensor, ...]  # each [R, L, D]: the hidden states, and the cells of an LSTM
+    attended: Tensor  # [R, O]: the last attentional state, for input feeding; [R, 0] without
+    source: ProjectedMemory
 
     def select(self, rows: Tensor) -> RecurrentState:
-        """Rows [B', k]: for each sentence that stays, the rows its k hypotheses go on from."""
+        """Rows [B', k]: for each remaining sentence, the rows that its k hypotheses continue."""
         flat = rows.reshape(-1)
         return RecurrentState(
             layers=tuple(part[flat] for part in self.layers),
             attended=self.attended[flat],
-            source=self.source.of_hypotheses(rows, self.attended.size(0)),
+            source=self.source.for_rows(rows, self.attended.size(0)),
         )
 
 
@@ -44,27 +52,27 @@ class RecurrentState:
 class Step(Generic[S]):
     """The result of one or more decoder steps."""
 
-    logits: Tensor  # [R, T, V]
+    logits: Tensor  # [R, T, V]; with copying, log p of the mixture
     state: S
-    weights: Tensor | None = None  # [R, T, S], where they cost nothing; `look` has them always
-    drawn: Drawn | None = None  # hard attention in training: what was drawn
-    copied: Copied | None = None  # how much was copied from where; the logits are then log p of the mixture
+    weights: Tensor | None = None  # [R, T, S], where they come for free; `attention_weights` always has them
+    sampled: SampledAlignment | None = None  # hard attention in training
+    copied: CopyProbabilities | None = None
 
 
 @dataclass(frozen=True)
-class Looks:
-    """Where a model looked, for every layer and head; None where it has no such attention."""
+class AttentionWeights:
+    """The weights of every layer and head; None where a model has no such attention."""
 
-    cross: Tensor | None = None  # the decoder to the source [R, L, N, T, S]
-    own: Tensor | None = None  # the decoder to its own past, the steps of the state before it first [R, L, N, T, P + T]
-    source: Tensor | None = None  # the encoder to itself [B, L, N, S, S]
+    cross: Tensor | None = None  # decoder to source [R, L, N, T, S]
+    own: Tensor | None = None  # decoder self-attention, including the steps of the state [R, L, N, T, P + T]
+    source: Tensor | None = None  # encoder self-attention [B, L, N, S, S]
 
 
 class Decoder(nn.Module, ABC, Generic[S]):
-    """start(memory) → state; forward(tokens, state) → Step.
+    """start(memory) → state; forward(tokens, state) → Step
 
-    Teacher forcing is `forward` on the whole target, searching is `forward` on one token, a forced prefix is
-    `forward` on a few: the three agree.
+    Teacher forcing is `forward` on the whole target, search is `forward` on one token, a forced prefix is `forward` on
+    a few: the three agree.
     """
 
     output: nn.Linear  # from a state to logits
@@ -75,36 +83,73 @@ class Decoder(nn.Module, ABC, Generic[S]):
     @abstractmethod
     def forward(self, tokens: Tensor, state: S) -> Step[S]: ...
 
-    def look(self, tokens: Tensor, state: S) -> Looks:
-        """Where `forward` would look; slower, and with every head."""
+    def attention_weights(self, tokens: Tensor, state: S) -> AttentionWeights:
+        """The weights of `forward` for every layer and head; slower."""
         weights = self(tokens, state).weights
-        return Looks(cross=None if weights is None else weights[:, None, None])
+        return AttentionWeights(cross=None if weights is None else weights[:, None, None])
 
 
-class Reader(Decoder[S]):
+class PrefixDecoder(Decoder[S]):
     """A decoder that can also read vectors, so that one network reads the source and writes the target."""
 
     @abstractmethod
-    def read(self, source: Sequence, state: S) -> S:
+    def read_prefix(self, source: Sequence, state: S) -> S:
         """The state after the real positions of source vectors [B, S, E]."""
-
-
-BLOCK = 1024  # tokens; their weights stay in a core's cache while all rows pass
 
 
 class OutputLayer(nn.Linear):
     """logits = W s + b
 
-    Without gradients a wide layer is computed block by block of tokens, a fifth less time; a test binds them.
+    Without gradients, a large vocabulary is computed in blocks, in a fifth less time; a test binds both ways.
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        narrow = self.out_features < 2 * BLOCK or input.size(1) > 1
-        if narrow or torch.is_grad_enabled() or torch.onnx.is_in_onnx_export():
+        small = self.out_features < 2 * BLOCK or input.size(1) > 1
+        if small or torch.is_grad_enabled() or torch.onnx.is_in_onnx_export():
             return super().forward(input)
-        rows = input.flatten(0, -2)  # [R, H]
+        rows = input.flatten(0, -2)  # [R, D]
         logits = rows.new_empty(rows.size(0), self.out_features)
         for first in range(0, self.out_features, BLOCK):
-            some = slice(first, first + BLOCK)
-            torch.addmm(self.bias[some], rows, self.weight[some].t(), out=logits[:, some])
+            block = slice(first, first + BLOCK)
+            torch.addmm(self.bias[block], rows, self.weight[block].t(), out=logits[:, block])
         return logits.view(*input.shape[:-1], -1)
+
+
+class Bridge(nn.Module):
+    """s_0 = tanh(W h_n): one dense layer for each decoder layer, applied to the encoder layer of the same index
+
+    A decoder with more layers than the encoder uses the encoder's top layer for the rest. The cells of an LSTM get
+    dense layers of their own: `parts` is the number of tensors of a state.
+    """
+
+    def __init__(self, *, memory: int, size: int, layers: int, parts: int) -> None:
+        super().__init__()
+        self.dense = nn.ModuleList(nn.ModuleList(nn.Linear(memory, size) for _ in range(layers)) for _ in range(parts))
+
+    def forward(self, final: Tensor) -> tuple[Tensor, ...]:
+        """Final states [B, L, H] → a tensor [B, L', D] for each part of the decoder's state."""
+        return tuple(self._first(part, final) for part in self.dense if isinstance(part, nn.ModuleList))
+
+    @staticmethod
+    def _first(layers: nn.ModuleList, final: Tensor) -> Tensor:
+        return torch.stack([torch.tanh(dense(_layer(final, i))) for i, dense in enumerate(layers)], dim=1)
+
+
+class DirectBridge(nn.Module):
+    """s_0 = h_n, layer by layer as in Bridge; the cells of an LSTM start at 0"""
+
+    def __init__(self, *, memory: int, size: int, layers: int, parts: int) -> None:
+        super().__init__()
+        if memory != size:
+            raise ValueError(f"a state can only be handed over to one of equal size, not {memory} to {size}")
+        self.layers = layers
+        self.parts = parts
+
+    def forward(self, final: Tensor) -> tuple[Tensor, ...]:
+        first = torch.stack([_layer(final, i) for i in range(self.layers)], dim=1)
+        return (first, *(torch.zeros_like(first) for _ in range(self.parts - 1)))
+
+
+def _layer(final: Tensor, number: int) -> Tensor:
+    """The final state of encoder layer `number`, or of the top layer where there are fewer."""
+    return final[:, min(number, final.size(1) - 1)]

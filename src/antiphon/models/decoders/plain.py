@@ -1,5 +1,5 @@
-"""The decoder without attention: told one context, or none at all (a language model)."""
-# B sentences, R = B x hypotheses rows, T steps, V vocabulary, E embedding, H state, C context
+"""The decoder without attention: it gets one static context, or none (a language model)."""
+# B sentences, R = B x hypotheses rows, T steps, V vocabulary, L layers, E embedding, D state, C context
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from antiphon.models.decoders.decoder import OutputLayer, Reader, Step
+from antiphon.models.decoders.decoder import OutputLayer, PrefixDecoder, Step
 from antiphon.models.decoders.static_context import StaticContext
 from antiphon.models.layers.embedding import TokenEmbedding
 from antiphon.models.layers.recurrent import RecurrentStack
@@ -19,28 +19,28 @@ __all__ = ["PlainDecoder", "PlainState"]
 
 @dataclass(frozen=True)
 class PlainState:
-    """Where the network stands, and the context that enters every step."""
+    """The recurrent state, and the context that enters every step."""
 
-    layers: tuple[Tensor, ...]  # each [R, L, H]
-    fed: Tensor  # [R, C]; C = 0: nothing is fed
+    layers: tuple[Tensor, ...]  # each [R, L, D]
+    context: Tensor  # [R, C]; C = 0: none
 
     def select(self, rows: Tensor) -> PlainState:
         flat = rows.reshape(-1)
-        return PlainState(tuple(part[flat] for part in self.layers), self.fed[flat])
+        return PlainState(tuple(part[flat] for part in self.layers), self.context[flat])
 
     def detach(self) -> PlainState:
-        return PlainState(tuple(part.detach() for part in self.layers), self.fed.detach())
+        return PlainState(tuple(part.detach() for part in self.layers), self.context.detach())
 
     def tensors(self) -> dict[str, Tensor]:
-        return {"fed": self.fed, **{f"layer.{number}": part for number, part in enumerate(self.layers)}}
+        return {"fed": self.context, **{f"layer.{number}": part for number, part in enumerate(self.layers)}}
 
     @classmethod
     def of(cls, tensors: dict[str, Tensor]) -> PlainState:
-        """The opposite of `tensors`."""
+        """The inverse of `tensors`."""
         return cls(tuple(tensors[f"layer.{number}"] for number in range(len(tensors) - 1)), tensors["fed"])
 
 
-class PlainDecoder(Reader[PlainState]):
+class PlainDecoder(PrefixDecoder[PlainState]):
     """s_i = g(s_{i-1}, [y_{i-1}; c]);  p(y_i) = softmax(W s_i)
 
     The context c sets s_0, enters every step, or both. Without a context s_0 = 0: a language model.
@@ -59,15 +59,14 @@ class PlainDecoder(Reader[PlainState]):
     def start(self, memory: Memory) -> PlainState:
         zeros = self.stack.zeros(memory.mask.size(0))
         if self.context is None:
-            return PlainState(zeros, fed=zeros[0].new_zeros(memory.mask.size(0), 0))
-        told = self.context(memory, zeros)
-        return PlainState(told.layers, told.fed)
+            return PlainState(zeros, context=zeros[0].new_zeros(memory.mask.size(0), 0))
+        return PlainState(*self.context(memory, zeros))
 
     def forward(self, tokens: Tensor, state: PlainState) -> Step[PlainState]:
         words = self.embedding(tokens)  # [R, T, E]
-        fed = state.fed.unsqueeze(1).expand(-1, words.size(1), -1)
-        tops, layers = self.stack.run(torch.cat([words, fed], dim=-1), state.layers)
-        return Step(self.output(self.dropout(tops)), PlainState(layers, state.fed))
+        context = state.context.unsqueeze(1).expand(-1, words.size(1), -1)
+        tops, layers = self.stack.run(torch.cat([words, context], dim=-1), state.layers)
+        return Step(self.output(self.dropout(tops)), PlainState(layers, state.context))
 
-    def read(self, source: Sequence, state: PlainState) -> PlainState:
-        return PlainState(self.stack.run_to_end(source.values, source.lengths, state.layers), state.fed)
+    def read_prefix(self, source: Sequence, state: PlainState) -> PlainState:
+        return PlainState(self.stack.run_to_end(source.values, source.lengths, state.layers), state.context)

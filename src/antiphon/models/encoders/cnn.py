@@ -1,5 +1,5 @@
-"""The convolutional encoder: each layer sees a window of the layer below, so the stack sees ever more."""
-# B batch, S source steps, E embedding, H state, K kernel
+"""The convolutional encoder: each layer reads a window of the layer below, so the receptive field grows."""
+# B batch, S source steps, E embedding, H state, K kernel, L layers
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["ConvolutionalEncoder", "GatedConvolution"]
 
 
 class GatedConvolution(nn.Module):
-    """√½ (x + a ⊙ σ(b)) with [a; b] = W * x + bias: a convolution and a gate for each of its values
+    """√½ (x + a ⊙ σ(b)) with [a; b] = W * x + bias: a gated linear unit with a residual connection
 
-    √½ keeps the sum as large as its terms. Padding is 0 before each convolution, as beyond the ends of a sentence.
+    √½ keeps the variance of the sum. Padding is set to 0 before the convolution, as beyond the ends of a sentence.
     """
 
     def __init__(self, *, size: int, kernel: int, dropout: float) -> None:
@@ -27,16 +27,15 @@ class GatedConvolution(nn.Module):
             raise ValueError(f"a kernel of {kernel} has no middle")
         self.convolution = nn.Conv1d(size, 2 * size, kernel, padding=kernel // 2)
         self.dropout = nn.Dropout(dropout)
-        # The gate halves what it lets through, dropout takes its share: so much larger are the first weights
-        # (Gehring et al. 2017).
+        # A larger variance makes up for the gate and for dropout (Gehring et al. 2017).
         nn.init.normal_(self.convolution.weight, std=(4 * (1 - dropout) / (kernel * size)) ** 0.5)
         assert self.convolution.bias is not None
         nn.init.zeros_(self.convolution.bias)
 
     def forward(self, states: Tensor, padding: Tensor) -> Tensor:
         """States [B, H, S], padding [B, 1, S]."""
-        seen = self.dropout(states).masked_fill(padding, 0.0)
-        gated: Tensor = functional.glu(self.convolution(seen), dim=1)
+        masked = self.dropout(states).masked_fill(padding, 0.0)
+        gated: Tensor = functional.glu(self.convolution(masked), dim=1)
         return (states + gated) * math.sqrt(0.5)
 
 

@@ -1,4 +1,4 @@
-"""The encoder spells the target by itself, in training only: a second loss that teaches it where what stands."""
+"""Connectionist temporal classification: an auxiliary loss that teaches the encoder the order of the target."""
 # B batch, S source steps, H state, V vocabulary
 
 from __future__ import annotations
@@ -7,34 +7,33 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from antiphon.data.tokenizers import PAD
 from antiphon.sequence import Memory, Sequence
 
-__all__ = ["Spelling"]
+__all__ = ["CTCHead"]
 
 
-class Spelling(nn.Module):
-    """-log Σ_{a: B(a) = y} Π_j p(a_j | h_j): each state says a token or nothing (Graves et al. 2006)
+class CTCHead(nn.Module):
+    """-log Σ_{a: B(a) = y} Π_j p(a_j | h_j): each state predicts a token or the blank (Graves et al. 2006)
 
-    B(a) is what is left of a_1..a_n when neighbours that are equal count once and nothing is left out. Attention that
-    begins at random is told by no word where to look; this loss finds the order by itself. <pad> stands for nothing.
+    B(a) merges equal neighbours of a_1..a_n and then removes blanks. Randomly initialised attention has no hint where
+    to look; this loss finds a monotonic alignment by itself. It is used in training only.
     """
 
-    def __init__(self, *, memory: int, tokens: int, weight: float) -> None:
+    def __init__(self, *, memory: int, tokens: int, blank: int, weight: float) -> None:
         super().__init__()
         self.W = nn.Linear(memory, tokens)
+        self.blank = blank
         self.weight = weight
 
-    def cost(self, memory: Memory, outputs: Sequence) -> Tensor:
-        """Summed over the rows, times the weight; a row with fewer states than it needs to be spelt costs nothing."""
+    def loss(self, memory: Memory, outputs: Sequence) -> Tensor:
+        """The weighted sum over all rows; a row with too few states for its target has loss 0."""
         log_probs = torch.log_softmax(self.W(memory.states), dim=-1).transpose(0, 1)  # [S, B, V]
-        lengths = outputs.lengths - 1  # without </s>
         summed = functional.ctc_loss(
             log_probs,
             outputs.values,
             memory.mask.sum(1),
-            lengths,
-            blank=PAD,
+            outputs.lengths - 1,  # without </s>
+            blank=self.blank,
             reduction="sum",
             zero_infinity=True,
         )

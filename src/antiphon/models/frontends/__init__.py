@@ -1,1 +1,1 @@
-"""Front ends turn pictures and sounds into the vectors that an encoder reads."""
+"""Front ends turn texts, images, videos, audio and feature vectors into the vectors that an encoder reads."""

@@ -1,16 +1,18 @@
-"""Parts of a Transformer block: norms and where they stand, the feed-forward network."""
-# B rows, T steps, H state size
-# T steps, H state size, F inner size
+"""Parts of a Transformer block: norms, residual connections, the feed-forward network."""
+# B rows, T steps, H state size, F inner size
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-__all__ = ["AddAndNorm", "FeedForward", "LayerNorm", "MaskedBatchNorm", "Norm", "Order", "unit_linear"]
+from antiphon.models.multihead import MultiHeadAttention
+
+__all__ = ["AddAndNorm", "BlockSpec", "FeedForward", "LayerNorm", "MaskedBatchNorm", "Norm", "Order"]
 
 Order = Literal["pre", "post"]
 
@@ -18,17 +20,17 @@ Order = Literal["pre", "post"]
 class LayerNorm(nn.LayerNorm):
     """γ (x - mean(x)) / √(var(x) + ε) + β, over the values of one state: torch's own"""
 
-    def forward(self, states: Tensor, mask: Tensor | None = None) -> Tensor:  # noqa: ARG002 (padding is no concern of others)
+    def forward(self, states: Tensor, mask: Tensor | None = None) -> Tensor:  # noqa: ARG002 (as MaskedBatchNorm)
         return super().forward(states)
 
 
 class MaskedBatchNorm(nn.Module):
     """γ (x - mean) / √(var + ε) + β, each value over all real positions of the batch
 
-    In use it takes the moving averages of training. That is why layer norm won for text: a batch holds few sentences
-    of unequal length, so its statistics are noisy and what a sentence becomes depends on its company; in use they are
-    replaced by averages the network was not trained with; and a decoder that goes step by step never has a batch of
-    positions to count. Layer norm needs one state and does the same at all times.
+    In evaluation mode it uses moving averages. That is why layer norm won for text: a batch holds few sentences of
+    unequal length, so its statistics are noisy and the output for a sentence depends on its batch; in use they are
+    replaced by averages that the network was not trained with; and a decoder that goes step by step has no batch of
+    positions. Layer norm needs one state and always computes the same.
     """
 
     running_mean: Tensor
@@ -45,19 +47,19 @@ class MaskedBatchNorm(nn.Module):
 
     def forward(self, states: Tensor, mask: Tensor) -> Tensor:
         """States [B, T, H], mask [B, T]."""
-        mean, var = self._count(states, mask) if self.training else (self.running_mean, self.running_var)
+        mean, var = self._statistics(states, mask) if self.training else (self.running_mean, self.running_var)
         return (states - mean) * torch.rsqrt(var + self.eps) * self.weight + self.bias
 
-    def _count(self, states: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and variance [H] over real positions; the moving averages follow them."""
+    def _statistics(self, states: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and variance [H] over real positions; updates the moving averages."""
         padding, number = ~mask.unsqueeze(-1), mask.sum()
         mean = states.masked_fill(padding, 0.0).sum((0, 1)) / number
         var = (states - mean).square().masked_fill(padding, 0.0).sum((0, 1)) / number
-        self._follow(mean.detach(), var.detach() * number / (number - 1).clamp(min=1))
+        self._update_averages(mean.detach(), var.detach() * number / (number - 1).clamp(min=1))
         return mean, var
 
-    def _follow(self, mean: Tensor, var: Tensor) -> None:
-        """As torch does, with the variance of a sample: / (n - 1). A batch that overflowed leaves no trace."""
+    def _update_averages(self, mean: Tensor, var: Tensor) -> None:
+        """As torch does, with the unbiased variance: / (n - 1). Statistics that overflowed are skipped."""
         if bool((mean.isfinite() & var.isfinite()).all()):
             self.running_mean.lerp_(mean, self.momentum)
             self.running_var.lerp_(var, self.momentum)
@@ -67,7 +69,7 @@ Norm = LayerNorm | MaskedBatchNorm
 
 
 class AddAndNorm(nn.ModuleDict):
-    """pre: x + f(norm(x)),  post: norm(x + f(x)); one norm for each part f of a block, with dropout on f"""
+    """pre: x + f(norm(x)),  post: norm(x + f(x)); one norm for each sublayer f of a block, with dropout on f"""
 
     def __init__(self, *, parts: Iterable[str], norm: type[Norm], size: int, order: Order, dropout: float) -> None:
         super().__init__({part: norm(size) for part in parts})
@@ -75,26 +77,23 @@ class AddAndNorm(nn.ModuleDict):
         self.dropout = dropout
 
     def before(self, part: str, states: Tensor, mask: Tensor) -> Tensor:
-        """What the part f is given."""
+        """The input of f."""
         if self.order == "post":
             return states
         normed: Tensor = self[part](states, mask)
         return normed
 
-    def after(self, part: str, states: Tensor, found: Tensor, mask: Tensor) -> Tensor:
-        """The states with what f found in them."""
-        added = states + nn.functional.dropout(found, self.dropout, self.training)
+    def after(self, part: str, states: Tensor, outputs: Tensor, mask: Tensor) -> Tensor:
+        """The states with the outputs of f added."""
+        added = states + nn.functional.dropout(outputs, self.dropout, self.training)
         if self.order == "pre":
             return added
         normed: Tensor = self[part](added, mask)
         return normed
 
 
-# The feed-forward network of a Transformer block.
-
-
 class FeedForward(nn.Module):
-    """W_2 g(W_1 x), at each position for itself, with g = ReLU, GELU or swish and dropout inside"""
+    """W_2 g(W_1 x), at each position, with g = ReLU, GELU or swish and dropout inside"""
 
     def __init__(self, *, size: int, inner: int, activation: Callable[[Tensor], Tensor], dropout: float) -> None:
         super().__init__()
@@ -107,16 +106,39 @@ class FeedForward(nn.Module):
             nn.init.zeros_(dense.bias)
 
     def forward(self, states: Tensor) -> Tensor:
-        found: Tensor = self.W_2(self.dropout(self.activation(self.W_1(states))))  # [.., H] → [.., F] → [.., H]
-        return found
+        outputs: Tensor = self.W_2(self.dropout(self.activation(self.W_1(states))))  # [.., H] → [.., F] → [.., H]
+        return outputs
 
 
-# The linear layer at the end of a front.
+@dataclass(frozen=True)
+class BlockSpec:
+    """The sizes and kinds of the parts of a Transformer block, which encoder and decoder build from it."""
 
+    size: int
+    heads: int
+    inner: int
+    order: Order
+    norm: type[Norm]
+    activation: Callable[[Tensor], Tensor]
+    dropout: float
+    embedding_norm: bool = False
 
-def unit_linear(inputs: int, size: int) -> nn.Linear:
-    """From values of about 1 to vectors of about length 1, as long as those of tokens."""
-    linear = nn.Linear(inputs, size)
-    nn.init.normal_(linear.weight, std=(inputs * size) ** -0.5)
-    nn.init.zeros_(linear.bias)
-    return linear
+    def attention(self, memory: int | None = None) -> MultiHeadAttention:
+        """Attention to states of size `memory`; None: self-attention."""
+        return MultiHeadAttention(
+            query=self.size, memory=memory or self.size, size=self.size, heads=self.heads, dropout=self.dropout
+        )
+
+    def feedforward(self) -> FeedForward:
+        return FeedForward(size=self.size, inner=self.inner, activation=self.activation, dropout=self.dropout)
+
+    def norms(self, *parts: str) -> AddAndNorm:
+        return AddAndNorm(parts=parts, norm=self.norm, size=self.size, order=self.order, dropout=self.dropout)
+
+    def first_norm(self) -> Norm | None:
+        """The norm of vectors with their positions, before the first block."""
+        return self.norm(self.size) if self.embedding_norm else None
+
+    def last_norm(self) -> Norm | None:
+        """In pre order the output of the last block is not yet normalised."""
+        return self.norm(self.size) if self.order == "pre" else None

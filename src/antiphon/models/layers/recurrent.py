@@ -1,51 +1,84 @@
-"""The recurrent part of a decoder: stacked RNN, GRU or LSTM layers, run over many steps or stepped by hand."""
-# R rows, T steps, D input, H state, L layers
+"""Recurrent networks for encoders and decoders: RNN, GRU and LSTM, run over many steps or step by step."""
+# B batch, S source steps, R rows, T steps, D input, H state, L layers
 
 from __future__ import annotations
+
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from antiphon.models.encoders.rnn import Kind, initialise_recurrent, network
+__all__ = ["CellKind", "RecurrentStack", "initialize_recurrent", "recurrent_network", "reverse_padded"]
 
-__all__ = ["RecurrentStack"]
-
+CellKind = Literal["lstm", "gru", "rnn", "rnn-relu"]
+Network = nn.RNN | nn.GRU | nn.LSTM
 CELLS = {"gru": torch.gru_cell, "rnn": torch.rnn_tanh_cell, "rnn-relu": torch.rnn_relu_cell}
 
 
-class RecurrentStack(nn.Module):
-    """s_t = g(s_{t-1}, x_t) in each layer.
+def recurrent_network(kind: CellKind, inputs: int, size: int, *, layers: int = 1, dropout: float = 0.0) -> Network:
+    """torch's module of this kind: h_t = g(U h_{t-1} + W x_t), with g = tanh or ReLU, or gated (GRU, LSTM)."""
+    if kind == "lstm":
+        return nn.LSTM(inputs, size, num_layers=layers, batch_first=True, dropout=dropout)
+    if kind == "gru":
+        return nn.GRU(inputs, size, num_layers=layers, batch_first=True, dropout=dropout)
+    g: Literal["tanh", "relu"] = "relu" if kind == "rnn-relu" else "tanh"
+    return nn.RNN(inputs, size, num_layers=layers, batch_first=True, dropout=dropout, nonlinearity=g)
 
-    A state is a tuple of tensors [R, L, H]: (s,) for RNN and GRU, (s, carry) for LSTM. `fused` is the network
-    over all steps; `step` is the same with one cell a layer, quicker for a single step; `run` takes the one that is
-    quicker. A test binds them.
+
+def reverse_padded(values: Tensor, lengths: Tensor) -> Tensor:
+    """Each row of [B, S, D] reversed within its own length; padding stays at the end."""
+    positions = torch.arange(values.size(1), device=values.device)
+    index = (lengths.unsqueeze(1) - 1 - positions) % values.size(1)
+    return values.gather(1, index.unsqueeze(-1).expand_as(values))
+
+
+def initialize_recurrent(network: Network) -> None:
+    """Orthogonal recurrent weights, Xavier input weights, biases 0 except 1 for the forget gate of an LSTM."""
+    for name, parameter in network.named_parameters():
+        if name.startswith("weight_hh"):
+            for gate in parameter.data.chunk(parameter.size(0) // network.hidden_size):
+                nn.init.orthogonal_(gate)
+        elif name.startswith("weight_ih"):
+            for gate in parameter.data.chunk(parameter.size(0) // network.hidden_size):
+                nn.init.xavier_uniform_(gate)
+        else:
+            nn.init.zeros_(parameter)
+            if isinstance(network, nn.LSTM) and name.startswith("bias_ih"):
+                parameter.data[network.hidden_size : 2 * network.hidden_size] = 1.0
+
+
+class RecurrentStack(nn.Module):
+    """s_t = g(s_{t-1}, x_t) in each layer
+
+    A state is a tuple of tensors [R, L, H]: (s,) for RNN and GRU, (s, cell) for LSTM. `fused` runs torch's network over
+    all steps; `step` computes one step with one cell per layer; `run` chooses the faster. A test binds them.
     """
 
-    def __init__(self, *, cell: Kind, inputs: int, size: int, layers: int, dropout: float) -> None:
+    def __init__(self, *, cell: CellKind, inputs: int, size: int, layers: int, dropout: float) -> None:
         super().__init__()
         between = dropout if layers > 1 else 0.0
-        self.network = network(cell, inputs, size, layers=layers, dropout=between)
+        self.network = recurrent_network(cell, inputs, size, layers=layers, dropout=between)
         self.cell = cell
         self.size = size
         self.layers = layers
-        initialise_recurrent(self.network)
+        initialize_recurrent(self.network)
 
     @property
     def parts(self) -> int:
-        """How many tensors make a state."""
+        """The number of tensors of a state."""
         return 2 if self.cell == "lstm" else 1
 
     def run(self, inputs: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Inputs [R, T, D] → top states [R, T, H] and the state after the last step."""
-        if inputs.size(1) == 1 and not self.training:  # search: for a single row a fifth of the fused network's time
+        if inputs.size(1) == 1 and not self.training:  # search: a fifth of the fused time for a single row
             top, after = self.step(inputs[:, 0], state)
             return top.unsqueeze(1), after
         return self.fused(inputs, state)
 
     def fused(self, inputs: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """`run` by one call of torch for all layers and steps."""
+        """`run` by one call for all layers and steps."""
         first = tuple(part.transpose(0, 1).contiguous() for part in state)  # torch wants [L, R, H]
         outputs, last = self.network(inputs, first if self.cell == "lstm" else first[0])
         ends = last if self.cell == "lstm" else (last,)
@@ -59,7 +92,7 @@ class RecurrentStack(nn.Module):
         return tuple(part.transpose(0, 1) for part in (last if self.cell == "lstm" else (last,)))
 
     def zeros(self, rows: int) -> tuple[Tensor, ...]:
-        """The state before anything was read."""
+        """The initial state of 0."""
         weight = next(self.network.parameters())
         return tuple(weight.new_zeros(rows, self.layers, self.size) for _ in range(self.parts))
 

@@ -4,26 +4,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
+from antiphon.config.networks import FrontConfig
 from antiphon.config.sources import CellsConfig, FrameCellsConfig, FramesConfig, ImageConfig, PatchesConfig
+from antiphon.models.build_frontends import SourceSpec, build_front_end
 from antiphon.models.frontends.image_frontend import (
-    CellsFront,
-    FrameCellsFront,
-    PatchesFront,
-    PictureNorm,
+    FrameFrontEnd,
+    MaskedGroupNorm,
+    PatchFrontEnd,
     ResidualBlock,
-    ResidualCells,
+    ResNet,
+    ResNetFrontEnd,
     _shades,
+    flatten_grid,
 )
-from antiphon.models.layers.positions import GridPositions, SinusoidalPositions, row_by_row
+from antiphon.models.layers.positions import SinusoidalPositions, SinusoidalPositions2D
 from antiphon.sequence import Sequence
 
 LINES = ImageConfig(height=10, width=None)
-Front = CellsFront | PatchesFront | FrameCellsFront
+FrontEnd = ResNetFrontEnd | PatchFrontEnd | FrameFrontEnd
+
+
+def built(config: FrontConfig, reader: ImageConfig | FramesConfig, size: int) -> Any:  # noqa: ANN401 (any front end)
+    """From numbers, which build_frontends.py takes from the configuration; the width of a vector is not used."""
+    return build_front_end(SourceSpec(reader, size=0), config, size)
 
 
 def cells(
@@ -34,21 +43,21 @@ def cells(
     size: int = 6,
     wide: int = 0,
     whole: bool = False,
-) -> CellsFront:
+) -> ResNetFrontEnd:
     config = CellsConfig(channels=[4, 8], blocks=blocks, columns=columns, dropout=0.0, wide=wide, whole=whole)
-    return CellsFront(config=config, reader=reader, size=size)
+    return built(config, reader, size)
 
 
-def patches(patch: int = 4, size: int = 6) -> PatchesFront:
-    return PatchesFront(config=PatchesConfig(patch=patch, dropout=0.0), reader=LINES, size=size)
+def patches(patch: int = 4, size: int = 6) -> PatchFrontEnd:
+    return built(PatchesConfig(patch=patch, dropout=0.0), LINES, size)
 
 
-def frame_cells() -> FrameCellsFront:
+def frame_cells() -> FrameFrontEnd:
     config = FrameCellsConfig(channels=[4, 8], blocks=1, dropout=0.0)
-    return FrameCellsFront(config=config, reader=FramesConfig(height=5, width=6), size=6)
+    return built(config, FramesConfig(height=5, width=6), 6)
 
 
-FRONTS: dict[str, tuple[Callable[[], Front], int]] = {  # and the width of what they read
+FRONT_ENDS: dict[str, tuple[Callable[[], FrontEnd], int]] = {  # and the width of what they read
     "cells": (cells, 30),
     "columns": (lambda: cells(columns=True), 30),
     "wide": (lambda: cells(columns=True, wide=1), 30),
@@ -56,7 +65,7 @@ FRONTS: dict[str, tuple[Callable[[], Front], int]] = {  # and the width of what 
     "patches": (patches, 30),
     "frame-cells": (frame_cells, 90),
 }
-every_front = pytest.mark.parametrize("name", list(FRONTS))
+every_front = pytest.mark.parametrize("name", list(FRONT_ENDS))
 PICTURES = pytest.mark.parametrize("name", ["cells", "columns", "wide", "whole", "patches"])
 
 
@@ -74,7 +83,7 @@ def batch(lengths: list[int], width: int, seed: int = 1, padding: float = 0.0) -
 @every_front
 def test_alone_as_in_a_batch_whatever_the_padding(name: str) -> None:
     torch.manual_seed(1)
-    make, width = FRONTS[name]
+    make, width = FRONT_ENDS[name]
     front = make()
     lengths = [9, 17, 1, 12]
     read = front(batch(lengths, width, padding=7.0))
@@ -89,7 +98,7 @@ def test_alone_as_in_a_batch_whatever_the_padding(name: str) -> None:
 
 @every_front
 def test_there_is_a_name_for_every_vector(name: str) -> None:
-    make, width = FRONTS[name]
+    make, width = FRONT_ENDS[name]
     front = make()
     for length in (1, 4, 7, 8, 9):
         vectors = front(batch([length], width)).values
@@ -111,7 +120,7 @@ def test_names_and_grids() -> None:
 @every_front
 def test_gradients_reach_every_parameter(name: str) -> None:
     torch.manual_seed(1)
-    make, width = FRONTS[name]
+    make, width = FRONT_ENDS[name]
     front = make()
     read = front(batch([9, 17], width))
     (read.values * torch.randn_like(read.values))[read.mask].sum().backward()
@@ -122,15 +131,13 @@ def test_gradients_reach_every_parameter(name: str) -> None:
 def test_vectors_are_about_as_long_as_those_of_tokens(name: str) -> None:
     torch.manual_seed(1)
     reader, size, dropout = ImageConfig(height=32, width=32), 64, 0.0
-    fronts: dict[str, Front] = {
-        "cells": CellsFront(config=CellsConfig(dropout=dropout), reader=reader, size=size),
-        "columns": CellsFront(config=CellsConfig(columns=True, dropout=dropout), reader=reader, size=size),
-        "wide": CellsFront(config=CellsConfig(columns=True, wide=1, dropout=dropout), reader=reader, size=size),
-        "whole": CellsFront(config=CellsConfig(whole=True, dropout=dropout), reader=reader, size=size),
-        "patches": PatchesFront(config=PatchesConfig(patch=8, dropout=dropout), reader=reader, size=size),
-        "frame-cells": FrameCellsFront(
-            config=FrameCellsConfig(dropout=dropout), reader=FramesConfig(height=32, width=32), size=size
-        ),
+    fronts: dict[str, FrontEnd] = {
+        "cells": built(CellsConfig(dropout=dropout), reader, size),
+        "columns": built(CellsConfig(columns=True, dropout=dropout), reader, size),
+        "wide": built(CellsConfig(columns=True, wide=1, dropout=dropout), reader, size),
+        "whole": built(CellsConfig(whole=True, dropout=dropout), reader, size),
+        "patches": built(PatchesConfig(patch=8, dropout=dropout), reader, size),
+        "frame-cells": built(FrameCellsConfig(dropout=dropout), FramesConfig(height=32, width=32), size),
     }
     read = fronts[name](batch([32], 32 * 32 * 3 if name == "frame-cells" else 32 * 3))
     assert 0.2 < float(read.values.detach().norm(dim=2).mean()) < 2.0
@@ -138,7 +145,7 @@ def test_vectors_are_about_as_long_as_those_of_tokens(name: str) -> None:
 
 @every_front
 def test_dropout_is_for_training(name: str) -> None:
-    make, width = FRONTS[name]
+    make, width = FRONT_ENDS[name]
     front, source = make(), batch([8], width)
     front.dropout.p = 0.5
     assert (front(source).values == 0).any()
@@ -168,7 +175,7 @@ def test_a_residual_block_by_its_formula() -> None:
         nn.init.normal_(norm.weight)
         nn.init.normal_(norm.bias)
 
-    def bent(values: Tensor, norm: PictureNorm) -> Tensor:
+    def bent(values: Tensor, norm: MaskedGroupNorm) -> Tensor:
         mean, var = values.mean(), values.var(correction=0)  # of the one picture
         normed = (values - mean) / (var + norm.eps).sqrt()
         return (normed * norm.weight[:, None, None] + norm.bias[:, None, None]).clamp(min=0)
@@ -187,9 +194,9 @@ def test_a_residual_block_by_its_formula() -> None:
 def test_each_stage_halves_and_blocks_see_further(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without norms, through which every cell has its share in all."""
     torch.manual_seed(1)
-    monkeypatch.setattr(PictureNorm, "forward", lambda _, cells, _real: cells)
+    monkeypatch.setattr(MaskedGroupNorm, "forward", lambda _, cells, _real: cells)
     for blocks, reach in ((0, 3), (1, 11)):
-        network = ResidualCells(inputs=1, channels=[4], blocks=blocks)
+        network = ResNet(inputs=1, channels=[4], blocks=blocks)
         pixels = torch.randn(1, 1, 41, 41, requires_grad=True)
         found = network(pixels, None)
         assert found.shape == (1, 4, 21, 21)
@@ -197,10 +204,10 @@ def test_each_stage_halves_and_blocks_see_further(monkeypatch: pytest.MonkeyPatc
         assert pixels.grad is not None
         seen = pixels.grad[0, 0].nonzero()
         assert (seen.max(0).values - seen.min(0).values + 1).tolist() == [reach, reach]
-    deep = ResidualCells(inputs=3, channels=[2, 4, 6], blocks=1)
+    deep = ResNet(inputs=3, channels=[2, 4, 6], blocks=1)
     assert deep(torch.randn(2, 3, 40, 21), None).shape == (2, 6, 5, 3)
     assert (deep.size, deep.down, deep.across) == (6, 8, 8)
-    wide = ResidualCells(inputs=3, channels=[2, 4, 6], blocks=1, wide=2)
+    wide = ResNet(inputs=3, channels=[2, 4, 6], blocks=1, wide=2)
     assert wide(torch.randn(2, 3, 40, 21), None).shape == (2, 6, 5, 11)
     assert (wide.down, wide.across) == (8, 2)
 
@@ -264,18 +271,18 @@ def test_a_frame_is_made_of_all_its_cells() -> None:
 
 
 def test_positions_tell_row_and_column() -> None:
-    added = GridPositions(size=8)(torch.zeros(1, 3, 5, 8))[0]
+    added = SinusoidalPositions2D(size=8)(torch.zeros(1, 3, 5, 8))[0]
     assert (added[:, :, :4] == added[:, :1, :4]).all()  # the first half is the row's
     assert (added[:, :, 4:] == added[:1, :, 4:]).all()
     assert len({tuple(place.tolist()) for place in added.flatten(0, 1)}) == 15
     assert added.norm(dim=2) == pytest.approx(torch.full((3, 5), 0.5**0.5), abs=1e-6)
     for size in (1, 5, 6, 7):
-        assert GridPositions(size=size)(torch.zeros(1, 3, 5, size)).shape == (1, 3, 5, size)
+        assert SinusoidalPositions2D(size=size)(torch.zeros(1, 3, 5, size)).shape == (1, 3, 5, size)
 
 
 def test_rows_of_unequal_width_end_with_their_padding() -> None:
     grid = torch.arange(12.0).view(2, 2, 3, 1)
-    read = row_by_row(grid, torch.tensor([2, 3]))
+    read = flatten_grid(grid, torch.tensor([2, 3]))
     assert read.values[0, :, 0].tolist() == [0, 1, 3, 4, 0, 0]
     assert read.mask[0].tolist() == [True] * 4 + [False] * 2
     assert read.values[1, :, 0].tolist() == [6, 7, 8, 9, 10, 11]
@@ -290,7 +297,7 @@ def test_a_picture_of_one_colour_and_one_of_three(name: str) -> None:
         "columns": lambda: cells(reader=grey, columns=True),
         "wide": lambda: cells(reader=grey, columns=True, wide=1),
         "whole": lambda: cells(reader=grey, whole=True),
-        "patches": lambda: PatchesFront(config=PatchesConfig(patch=4), reader=grey, size=6),
+        "patches": lambda: built(PatchesConfig(patch=4), grey, 6),
     }[name]
     assert make()(batch([8], 10)).values.size(2) == 6
 

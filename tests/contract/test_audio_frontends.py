@@ -12,38 +12,37 @@ from hypothesis import strategies as st
 from tiny_models import close, fill
 from torch import Tensor
 
-from antiphon.config.sources import LinearConfig, SubsampledConfig
-from antiphon.models.frontends.audio_frontend import LinearFront, SubsampledFront
+from antiphon.models.frontends.audio_frontend import LinearFrontEnd, SubsampledFrontEnd
 from antiphon.sequence import Sequence
 
 D, E = 3, 6
 LENGTHS = [9, 8, 7, 6, 5, 4, 3, 2, 1]
-Front = SubsampledFront | LinearFront
+FrontEnd = SubsampledFrontEnd | LinearFrontEnd
 
 
-def subsampled(kernel: int = 3, dropout: float = 0.0, channels: int = 4, seconds: float | None = None) -> Front:
-    config = SubsampledConfig(channels=channels, kernel=kernel, dropout=dropout)
-    return filled(SubsampledFront(config=config, inputs=D, size=E, seconds=seconds))
+def subsampled(kernel: int = 3, dropout: float = 0.0, channels: int = 4, seconds: float | None = None) -> FrontEnd:
+    return filled(
+        SubsampledFrontEnd(inputs=D, size=E, channels=channels, kernel=kernel, dropout=dropout, seconds=seconds)
+    )
 
 
-def linear(stack: int = 1, dropout: float = 0.0, seconds: float | None = None) -> Front:
-    config = LinearConfig(stack=stack, dropout=dropout)
-    return filled(LinearFront(config=config, inputs=D, size=E, seconds=seconds))
+def linear(stack: int = 1, dropout: float = 0.0, seconds: float | None = None) -> FrontEnd:
+    return filled(LinearFrontEnd(inputs=D, size=E, stack=stack, dropout=dropout, seconds=seconds))
 
 
-def filled(front: Front) -> Front:
+def filled(front: FrontEnd) -> FrontEnd:
     fill(front.double())
     return front.eval()
 
 
-FRONTS = {
+FRONT_ENDS = {
     "subsampled, kernel 3": lambda: subsampled(kernel=3),
     "subsampled, kernel 5": lambda: subsampled(kernel=5),
     "linear": linear,
     "linear, stacked by 2": lambda: linear(stack=2),
     "linear, stacked by 4": lambda: linear(stack=4),
 }
-every_front = pytest.mark.parametrize("name", FRONTS)
+every_front = pytest.mark.parametrize("name", FRONT_ENDS)
 
 
 def rows() -> list[Tensor]:
@@ -64,7 +63,7 @@ def batch(vectors: list[Tensor], longest: int, padding: float) -> Sequence:
 @every_front
 @torch.no_grad()
 def test_padding_changes_nothing_and_alone_is_as_in_a_batch(name: str) -> None:
-    front = FRONTS[name]()
+    front = FRONT_ENDS[name]()
     for longest, padding in ((9, 0.0), (9, 77.0), (14, -5.0), (13, math.nan)):
         together = front(batch(rows(), longest, padding))
         assert together.mask.sum(1).tolist() == [math.ceil(length / front.factor) for length in LENGTHS]
@@ -78,7 +77,7 @@ def test_padding_changes_nothing_and_alone_is_as_in_a_batch(name: str) -> None:
 
 @every_front
 def test_gradients_reach_every_parameter_and_no_padding(name: str) -> None:
-    front = FRONTS[name]()
+    front = FRONT_ENDS[name]()
     source = batch(rows(), 12, 3.0)
     source.values.requires_grad_()
     found = front(source)
@@ -90,9 +89,9 @@ def test_gradients_reach_every_parameter_and_no_padding(name: str) -> None:
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
-@given(st.sampled_from(list(FRONTS)), st.integers(1, 30))
+@given(st.sampled_from(list(FRONT_ENDS)), st.integers(1, 30))
 def test_there_is_a_name_for_each_vector(name: str, length: int) -> None:
-    front = FRONTS[name]()
+    front = FRONT_ENDS[name]()
     found = front(Sequence(torch.zeros(1, length, D, dtype=torch.float64), torch.ones(1, length, dtype=torch.bool)))
     names = front.names(length)
     assert len(names) == len(set(names)) == found.values.size(1)
@@ -143,8 +142,8 @@ def test_fresh_vectors_are_about_as_long_as_those_of_tokens(inputs: int) -> None
     torch.manual_seed(1)
     source = Sequence(torch.randn(4, 60, inputs), torch.ones(4, 60, dtype=torch.bool))
     for front in (
-        LinearFront(config=LinearConfig(stack=2), inputs=inputs, size=64),
-        SubsampledFront(config=SubsampledConfig(channels=64), inputs=inputs, size=64),
+        LinearFrontEnd(inputs=inputs, size=64, stack=2, dropout=0.1),
+        SubsampledFrontEnd(inputs=inputs, size=64, channels=64, kernel=5, dropout=0.1),
     ):
         length = front.eval()(source).values.norm(dim=2).square().mean().sqrt()
         assert 0.5 < float(length) < 2.0

@@ -14,7 +14,7 @@ from antiphon.data.batches import source_batch
 from antiphon.data.prepare import Corpus, Ragged
 from antiphon.data.tokenizers import EOS, PAD
 from antiphon.errors import ConfigError
-from antiphon.models.encoders.ctc import Spelling
+from antiphon.models.encoders.ctc import CTCHead
 from antiphon.sequence import Memory, Sequence
 from antiphon.training.step import ctc_length_warnings, training_step
 
@@ -25,8 +25,8 @@ SMALL = {
 }
 
 
-def spelling(weight: float = 1.0) -> Spelling:
-    made = Spelling(memory=SIZE, tokens=TOKENS, weight=weight).double()
+def spelling(weight: float = 1.0) -> CTCHead:
+    made = CTCHead(memory=SIZE, tokens=TOKENS, blank=PAD, weight=weight).double()
     fill(made)
     return made
 
@@ -40,7 +40,7 @@ def states(*lengths: int) -> Memory:
     return Memory(values, mask, final=values[:, :1])
 
 
-def written_out(made: Spelling, row: torch.Tensor, target: list[int]) -> float:
+def written_out(made: CTCHead, row: torch.Tensor, target: list[int]) -> float:
     """-log of the sum over all ways, each state one token or nothing."""
     probabilities = torch.softmax(made.W(row), dim=-1).detach()
     total = 0.0
@@ -54,13 +54,13 @@ def written_out(made: Spelling, row: torch.Tensor, target: list[int]) -> float:
 @pytest.mark.parametrize("target", [[4], [4, 5], [4, 4], [5, 4, 5], []])
 def test_all_ways_to_read_the_target_count(target: list[int]) -> None:
     made, memory = spelling(), states(4)
-    cost = made.cost(memory, Sequence.of_ids([[*target, EOS]], PAD))
+    cost = made.loss(memory, Sequence.of_ids([[*target, EOS]], PAD))
     assert cost.item() == pytest.approx(written_out(made, memory.states[0], target), rel=1e-6)
 
 
 def test_rows_add_up_and_padding_says_nothing() -> None:
     made, memory = spelling(weight=0.5), states(4, 2)
-    cost = made.cost(memory, Sequence.of_ids([[4, 5, EOS], [5, EOS]], PAD))
+    cost = made.loss(memory, Sequence.of_ids([[4, 5, EOS], [5, EOS]], PAD))
     alone = [written_out(made, memory.states[0], [4, 5]), written_out(made, memory.states[1, :2], [5])]
     assert cost.item() == pytest.approx(0.5 * sum(alone), rel=1e-6)
 
@@ -68,7 +68,7 @@ def test_rows_add_up_and_padding_says_nothing() -> None:
 def test_a_source_that_is_too_short_costs_nothing_and_teaches_nothing() -> None:
     """Two equal tokens need something between them: three states."""
     made = spelling()
-    cost = made.cost(states(2), Sequence.of_ids([[4, 4, EOS]], PAD))
+    cost = made.loss(states(2), Sequence.of_ids([[4, 4, EOS]], PAD))
     cost.backward()
     assert cost.item() == 0.0
     assert made.W.weight.grad is not None
@@ -109,7 +109,7 @@ def test_pairs_that_cannot_be_spelt_are_counted() -> None:
     with pytest.raises(ConfigError, match=r"model.ctc: 4 of 4 .*, so it does nothing; .* or set it to 0"):
         spelt(short)
     for (length, target), lacks in [*((pair, False) for pair in enough), *((pair, True) for pair in short)]:
-        cost = spelling().cost(states(length + 1), Sequence.of_ids([[*target, EOS]], PAD))
+        cost = spelling().loss(states(length + 1), Sequence.of_ids([[*target, EOS]], PAD))
         assert (cost.item() == 0.0) == lacks
 
 

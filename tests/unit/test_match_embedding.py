@@ -11,11 +11,11 @@ from tiny_models import close, fill
 from antiphon.config.networks import EncoderDecoderConfig
 from antiphon.config.schema import TextConfig
 from antiphon.data.batches import source_batch
-from antiphon.data.tokenizers import EOS, PAD, UNK
+from antiphon.data.tokenizers import EOS, PAD, SPECIALS, UNK
 from antiphon.models.build import build_for
-from antiphon.models.encoders.multi_source import Matches, found_elsewhere
+from antiphon.models.encoders.multi_source import MatchEmbedding, exact_matches
 from antiphon.models.model import EncoderDecoder
-from antiphon.sequence import Sequence, Several
+from antiphon.sequence import MultiSource, Sequence
 
 PREMISES = [[5, 6, 7, UNK, EOS], [8, 5, EOS]]
 HYPOTHESES = [[7, 9, 5, UNK, EOS], [9, EOS]]
@@ -23,13 +23,13 @@ GRU: dict[str, Any] = {"kind": "gru", "embedding": 4, "size": 4, "dropout": 0.0}
 NONE: dict[str, Any] = {"kind": "none", "size": 8, "dropout": 0.0}
 
 
-def texts(*sides: list[list[int]]) -> Several:
-    return Several(tuple(Sequence.of_ids(rows, PAD) for rows in sides))
+def texts(*sides: list[list[int]]) -> MultiSource:
+    return MultiSource(tuple(Sequence.of_ids(rows, PAD) for rows in sides))
 
 
 def test_words_of_the_other_text_are_found_and_specials_are_not() -> None:
     both = texts(PREMISES, HYPOTHESES)
-    found = [found_elsewhere(both, number) for number in (0, 1)]
+    found = [exact_matches(both, number, len(SPECIALS)) for number in (0, 1)]
     assert found[0] is not None
     assert found[1] is not None
     assert found[0].int().tolist() == [[1, 0, 1, 0, 0], [0, 0, 0, 0, 0]]
@@ -38,20 +38,20 @@ def test_words_of_the_other_text_are_found_and_specials_are_not() -> None:
 
 def test_of_three_texts_any_other_counts_and_vectors_are_no_text() -> None:
     three = texts([[5, 6]], [[7]], [[6]])
-    assert found_elsewhere(three, 0).int().tolist() == [[0, 1]]  # type: ignore[union-attr]
+    assert exact_matches(three, 0, len(SPECIALS)).int().tolist() == [[0, 1]]  # type: ignore[union-attr]
     picture = Sequence(torch.randn(1, 3, 2), torch.ones(1, 3, dtype=torch.bool))
-    with_picture = Several((picture, *texts([[5, 6]], [[6]]).parts))
-    assert found_elsewhere(with_picture, 0) is None
-    assert found_elsewhere(with_picture, 1).int().tolist() == [[0, 1]]  # type: ignore[union-attr]
+    with_picture = MultiSource((picture, *texts([[5, 6]], [[6]]).parts))
+    assert exact_matches(with_picture, 0, len(SPECIALS)) is None
+    assert exact_matches(with_picture, 1, len(SPECIALS)).int().tolist() == [[0, 1]]  # type: ignore[union-attr]
 
 
 def test_what_is_found_gets_a_vector_of_its_source() -> None:
-    both, made = texts(PREMISES, HYPOTHESES), Matches([3, 2])
+    both, made = texts(PREMISES, HYPOTHESES), MatchEmbedding([3, 2], specials=len(SPECIALS))
     read = [
         Sequence(torch.randn(*part.mask.shape, size), part.mask) for part, size in zip(both.parts, (3, 2), strict=True)
     ]
     for number, (before, after) in enumerate(zip(read, made(both, read), strict=True)):
-        found = found_elsewhere(both, number)
+        found = exact_matches(both, number, len(SPECIALS))
         assert found is not None
         added = after.values - before.values
         torch.testing.assert_close(added[found], made.vectors[number].expand(int(found.sum()), -1))

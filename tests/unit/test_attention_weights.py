@@ -62,7 +62,7 @@ def test_a_padded_batch_looks_the_same() -> None:
     longest = max(map(len, written))
     inputs = torch.tensor([[SOS, *row[:-1], *[PAD] * (longest - len(row))] for row in written])
     with torch.inference_mode():
-        looks = made.model.look(source_batch([SOURCE.encode(text) for text in TEXTS]), inputs)
+        looks = made.model.attention_weights(source_batch([SOURCE.encode(text) for text in TEXTS]), inputs)
     assert looks.cross is not None
     assert looks.own is not None
     assert looks.source is not None
@@ -123,7 +123,7 @@ def test_looks_come_only_when_asked_for() -> None:
 )
 def test_nobody_looks_twice(kind: str, forced: int, looked: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The weights of a recurrent decoder come from one pass over the batch, those of heads from one look at it."""
-    made, calls = tiny_generator(kind), {"forward": 0, "look": 0}
+    made, calls = tiny_generator(kind), {"forward": 0, "attention_weights": 0}
 
     def count(name: str) -> None:
         really = getattr(made.model, name)
@@ -135,12 +135,12 @@ def test_nobody_looks_twice(kind: str, forced: int, looked: int, monkeypatch: py
         monkeypatch.setattr(made.model, name, counted)
 
     count("forward")
-    count("look")
+    count("attention_weights")
     answers = made.generate(TEXTS if kind != "rnn-lm" else ["K", "L", "M", "N"])
-    assert calls == {"forward": forced, "look": looked}
+    assert calls == {"forward": forced, "attention_weights": looked}
     assert [answer.weights is None for answer in answers] == [forced + looked == 0] * 4
     made.generate("a b" if kind != "rnn-lm" else "K", looks=True)
-    assert calls == {"forward": forced, "look": looked + 1}
+    assert calls == {"forward": forced, "attention_weights": looked + 1}
 
 
 @pytest.mark.parametrize("kind", ["transformer", "transformer-concatenated"])
