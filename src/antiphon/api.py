@@ -17,14 +17,13 @@ from antiphon.data.pairs import Dropped, Example, Paths, file_paths, group, read
 from antiphon.errors import ConfigError, UserError
 from antiphon.evaluation.evaluate import Evaluation, evaluate_examples
 from antiphon.export.base import export_model as write_export
-from antiphon.export.base import load_any
 from antiphon.export.huggingface_read import import_folder
-from antiphon.inference.engine import ForeignModel
+from antiphon.inference.engine import LoadedModel
 from antiphon.inference.ensemble import Combine, ensemble_of
 from antiphon.inference.generation import Generation, TokenTree
 from antiphon.inference.generator import Generator
 from antiphon.inference.wishes import Wishes
-from antiphon.model_folder import LoadedModel, laid_out
+from antiphon.model_folder import open_model
 from antiphon.ngrams.joint import JointNgrams
 from antiphon.ngrams.shortlist import Shortlist
 from antiphon.plots.attention_views import Kind, answer_and_look, draw_sources, draw_view, view_of
@@ -59,25 +58,16 @@ __all__ = [
 def load(run: str | Path | Sequence[str | Path], *, combine: Combine = "arithmetic") -> Generator:
     """A trained or exported model, ready to answer; several runs answer as one (an ensemble)."""
     if isinstance(run, str | Path):
-        return Generator(_for_use(load_any(run)))
+        return Generator(open_model(run))
     if not run:
         raise UserError("an ensemble of nothing; give at least one run")
-    members = [(one, load_any(one)) for one in run]
-    if foreign := [
-        f"{one}: another engine searches in it, so its steps cannot be mixed; use the run it was made from"
-        for one, loaded in members
-        if not isinstance(loaded, LoadedModel)
-    ]:
-        raise UserError(foreign)
-    found = [_for_use(loaded) for _, loaded in members]
-    return Generator(ensemble_of([one for one in found if isinstance(one, LoadedModel)], combine))
-
-
-def _for_use(loaded: LoadedModel | ForeignModel) -> LoadedModel | ForeignModel:
-    """Dense layers laid out for search."""
-    if isinstance(loaded, LoadedModel) and loaded.model.engine == "torch":
-        laid_out(loaded.model)
-    return loaded
+    opened = [open_model(folder) for folder in run]
+    members = [member for member in opened if isinstance(member, LoadedModel)]
+    if len(members) < len(run):
+        exports = [folder for folder, member in zip(run, opened, strict=True) if not isinstance(member, LoadedModel)]
+        why = "another engine searches in it, so its steps cannot be mixed; use the run it was made from"
+        raise UserError([f"{folder}: {why}" for folder in exports])
+    return Generator(ensemble_of(members, combine))
 
 
 def export_model(run: str | Path, to: str, out: str | Path, *, int8: bool = False) -> Path:

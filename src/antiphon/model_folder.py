@@ -1,12 +1,15 @@
-"""Dense layers laid out for use: their weights column by column, as a product of few rows reads them."""
+"""Model folders: saving, loading and checking them, and `open_model`, the one door to every model, trained or exported.
+
+A model folder holds config.yaml, model.safetensors, two tokenizers, and model.json with their checksums.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,14 +26,17 @@ from antiphon.data.build_source import load_source
 from antiphon.data.build_tokenizer import SOURCE_TOKENIZER, TARGET_TOKENIZER, load_tokenizer
 from antiphon.data.source import Source
 from antiphon.data.tokenizers import Tokenizer, by_symbol
-from antiphon.errors import ConfigError, ModelFolderError, UserError
-from antiphon.files import sha256, to_json, write_bytes, write_text
+from antiphon.errors import ConfigError, ModelFolderError
+from antiphon.files import to_json, write_bytes, write_text
+from antiphon.inference.engine import EngineModel, LoadedModel
 from antiphon.models.build import build_for
 from antiphon.models.model import SequenceModel
-from antiphon.ngrams.joint import JointNgrams, load_joint
+from antiphon.ngrams.joint import JOINT, load_joint
+from antiphon.search.rerank import Reranker
 
 __all__ = [
     "CONFIG",
+    "EXPORT",
     "FORMAT",
     "MANIFEST",
     "SOURCE_TOKENIZER",
@@ -40,42 +46,30 @@ __all__ = [
     "is_whole",
     "laid_out",
     "load_model",
+    "load_rerankers",
     "load_weights",
+    "open_model",
     "read_folder_config",
     "save_model",
     "save_weights",
-    "text_source",
 ]
-
-# A model is a folder: config.yaml, model.safetensors, two tokenizers, and model.json with their checksums.
 
 FORMAT = 1
 CONFIG, WEIGHTS, MANIFEST = "config.yaml", "model.safetensors", "model.json"
+EXPORT = "export.json"  # instead of MANIFEST where a model was exported
 CHECKED = (WEIGHTS, SOURCE_TOKENIZER, TARGET_TOKENIZER)
 
 
-@dataclass(frozen=True)
-class LoadedModel:
-    """A model with all that is needed to use it."""
-
-    config: Config
-    model: SequenceModel
-    source: Source
-    target_tokenizer: Tokenizer
-    joint: JointNgrams | None = None
-    folder: Path | None = None  # it was read from
-
-    @property
-    def source_tokenizer(self) -> Tokenizer:
-        """That of the only source, which is a text; UserError for all others."""
-        return text_source(self.source)
-
-
-def text_source(source: Source) -> Tokenizer:
-    """The tokenizer of a source that is one text; UserError for all others."""
-    if isinstance(source, Tokenizer):
-        return source
-    raise UserError(f"data.source: this is for models that read one text, and the source here is of kind {source.kind}")
+def open_model(folder: str | Path) -> LoadedModel | EngineModel:
+    """Load a run, a model folder or an export for use: a network has its weights laid out for products of few rows."""
+    path = Path(folder)
+    if (path / EXPORT).is_file():  # by name: export stands above this module, and a run does not need it
+        loaded: LoadedModel | EngineModel = importlib.import_module("antiphon.export.base").load_export(path)
+    else:
+        loaded = load_model(path)
+    if isinstance(loaded, LoadedModel) and loaded.model.engine == "torch":
+        laid_out(loaded.model)
+    return loaded
 
 
 def save_model(folder: Path, config: Config, weights: dict[str, Tensor], source: Source, target: Tokenizer) -> None:
@@ -101,7 +95,7 @@ def save_weights(folder: Path, weights: dict[str, Tensor]) -> None:
 
 
 def _write_manifest(folder: Path, weights: list[str]) -> None:
-    tokenizers = {name: [sha256(folder / name)] for name in (SOURCE_TOKENIZER, TARGET_TOKENIZER)}
+    tokenizers = {name: [_digest(folder / name)] for name in (SOURCE_TOKENIZER, TARGET_TOKENIZER)}
     write_text(folder / MANIFEST, to_json({"format": FORMAT, "files": {WEIGHTS: weights, **tokenizers}}))
 
 
@@ -122,8 +116,14 @@ def load_model(folder: str | Path) -> LoadedModel:
     target = load_tokenizer(path / TARGET_TOKENIZER)
     model = fresh_model(config, source, target)
     _fill(model, path)
-    sizes = {"source_tokens": sum(source.sizes), "target_tokens": target.size}
-    return LoadedModel(config, model.eval(), source, target, load_joint(path, **sizes), path)
+    return LoadedModel(config, model.eval(), source, target, load_rerankers(path, source, target), path)
+
+
+def load_rerankers(folder: Path, source: Source, target: Tokenizer) -> dict[str, Reranker]:
+    """The rerankers that a folder has files of, by the name of the option that gives their weight."""
+    if not (folder / JOINT).is_file():
+        return {}
+    return {"joint": load_joint(folder, source_tokens=sum(source.sizes), target_tokens=target.size)}
 
 
 def fresh_model(config: Config, source: Source, target: Tokenizer) -> SequenceModel:
@@ -186,7 +186,12 @@ def _check_files(folder: Path) -> None:
 
 def _damaged(folder: Path) -> list[str]:
     files = _manifest(folder)["files"]
-    return [name for name in CHECKED if sha256(folder / name) not in files.get(name, [])]
+    return [name for name in CHECKED if _digest(folder / name) not in files.get(name, [])]
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _manifest(folder: Path) -> dict[str, dict[str, list[str]]]:

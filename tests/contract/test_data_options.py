@@ -267,7 +267,7 @@ def joint() -> None:
 
     def others(weight: float) -> int:
         made = answering(beam=5, joint=weight)
-        loaded = LoadedModel(made.config, made.model, made.source_tokenizer, made.target_tokenizer, joint=ngrams)
+        loaded = LoadedModel(made.config, made.model, made.source_tokenizer, made.target_tokenizer, {"joint": ngrams})
         return sum(answer.text != text for answer, text in zip(Generator(loaded).generate(WORDS), plain, strict=True))
 
     assert others(0.0) == 0 < others(0.2) < others(3.0)

@@ -21,13 +21,14 @@ from antiphon.config.schema import Config
 from antiphon.data.batches import source_batch
 from antiphon.data.tokenizers import EOS, PAD, SOS, UNK, WordTokenizer
 from antiphon.errors import ModelFolderError, UserError
-from antiphon.export.base import export_model, load_any
+from antiphon.export.base import export_model
 from antiphon.export.ctranslate2_engine import Translators
 from antiphon.export.ctranslate2_write import positions_of, vocabulary_map
 from antiphon.inference.generator import Generator
-from antiphon.model_folder import load_model, save_model
+from antiphon.model_folder import load_model, open_model, save_model
 from antiphon.models.build import build_model
 from antiphon.models.model import SequenceModel
+from antiphon.ngrams.joint import JointNgrams
 from antiphon.ngrams.shortlist import Shortlist
 from antiphon.ngrams.train_joint import align, count_ngrams
 from antiphon.search.options import SearchOptions
@@ -125,7 +126,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Both]:
             folder = tmp_path_factory.mktemp(name)
             run = saved(name, folder / "run", unknown=unknown)
             out = export_model(run, "ctranslate2", folder / "export", int8=int8)
-            made[name, int8, unknown] = Both(Generator(load_model(run)), Generator(load_any(out)), out)
+            made[name, int8, unknown] = Both(Generator(load_model(run)), Generator(open_model(out)), out)
         return made[name, int8, unknown]
 
     return make
@@ -331,7 +332,7 @@ def test_a_damaged_folder_is_said(tmp_path: Path) -> None:
     (out / "model.bin").write_bytes(weights[:-9])
     (out / "config.json").unlink()
     with pytest.raises(ModelFolderError) as caught:
-        load_any(out)
+        open_model(out)
     missing, damaged = caught.value.problems
     assert missing == f"{out}/config.json: missing; export the model again"
     assert damaged.startswith(f"{out}/model.bin: damaged")
@@ -345,11 +346,11 @@ def test_a_folder_that_ctranslate2_cannot_read_is_said(tmp_path: Path) -> None:
     del manifest["files"]["model.bin"]
     (out / "export.json").write_text(json.dumps(manifest))
     with pytest.raises(ModelFolderError, match=r"CTranslate2 cannot read it \(.*model.bin.*\); update ctranslate2"):
-        load_any(out)
+        open_model(out)
     del manifest["facts"]["positions"]
     (out / "export.json").write_text(json.dumps(manifest))
     with pytest.raises(ModelFolderError, match="lacks the number of positions; export the model again"):
-        load_any(out)
+        open_model(out)
 
 
 def test_a_shortlist_may_be_empty() -> None:
@@ -369,7 +370,7 @@ def test_a_shortlist_goes_along(tmp_path: Path, both: Callable[..., Both]) -> No
     save_model(folder, *parts)
     own = np.arange(WORDS.size + 1)  # each word gives itself
     Shortlist(own, own[:-1], np.array([EOS])).save(folder)
-    export = Generator(load_any(export_model(folder, "ctranslate2", tmp_path / "export")))
+    export = Generator(open_model(export_model(folder, "ctranslate2", tmp_path / "export")))
     for text in TEXTS[:20]:
         answer = export.generate(text, beam=1, shortlist=True, batch_size=1, weights=False)
         unlisted = [word for word in WORDS.symbols(list(range(WORDS.size))) if word not in [*text.split(), "</s>"]]
@@ -384,14 +385,14 @@ def test_joint_ngrams_go_along(tmp_path: Path, both: Callable[..., Both]) -> Non
     save_model(folder, generator.config, generator.model.state_dict(), WORDS, WORDS)
     ids = [WORDS.encode(text) for text in TEXTS]
     count_ngrams(align([(source, source[::-1]) for source in ids])).save(folder)
-    export = Generator(load_any(export_model(folder, "ctranslate2", tmp_path / "export")))
+    export = Generator(open_model(export_model(folder, "ctranslate2", tmp_path / "export")))
     changed = 0
     for text in TEXTS[:20]:
         plain, found = (export.generate(text, beam=4, n_best=4, joint=weight, weights=False) for weight in (0.0, 0.5))
         own = {one.text: one.score * len(one.tokens) for one in plain.alternatives}
-        joint = (
-            {one: export.joint.log_prob(WORDS.encode(text), WORDS.encode(one)) for one in own} if export.joint else {}
-        )
+        ngrams = export.rerankers["joint"]
+        assert isinstance(ngrams, JointNgrams)
+        joint = {one: ngrams.log_prob(WORDS.encode(text), WORDS.encode(one)) for one in own}
         if None in joint.values():  # an answer more than twice as long as its source
             continue
         order = sorted(own, key=lambda one: -(own[one] + 0.5 * (joint[one] or 0.0)))

@@ -20,10 +20,10 @@ from antiphon.data.build_tokenizer import train_tokenizer
 from antiphon.data.foreign_tokenizers import UNKNOWN
 from antiphon.data.tokenizers import EOS, PAD, SOS, SPECIALS, UNK, Tokenizer
 from antiphon.errors import UserError
-from antiphon.export.base import export_model, load_any
+from antiphon.export.base import export_model
 from antiphon.export.sentencepiece_models import inner_tokenizer, read_spm
 from antiphon.inference.generator import Generator
-from antiphon.model_folder import load_model, save_model
+from antiphon.model_folder import load_model, open_model, save_model
 from antiphon.models.build import build_model
 
 POST: dict[str, Any] = {"kind": "transformer", "size": 16, "heads": 2, "feedforward": 24, "layers": 2, "order": "post"}
@@ -63,7 +63,7 @@ def run(folder: Path, tokens: str, model: dict[str, Any], *, shared: bool, end: 
         made.decoder.output.bias[EOS] += end
         made.decoder.output.bias[[PAD, SOS, UNK]] += 2.0  # never to be said
     save_model(folder, config, made.state_dict(), source, target)
-    return Generator(load_model(folder))
+    return Generator(open_model(folder))
 
 
 def padded(tokenizer: Tokenizer, texts: list[str]) -> dict[str, Tensor]:
@@ -121,7 +121,7 @@ def test_a_beam_finds_the_same(tmp_path: Path) -> None:
 def test_an_export_is_used_as_a_run_is(tmp_path: Path) -> None:
     ours = run(tmp_path / "run", "bpe", tied("all"), shared=True)
     folder = export_model(tmp_path / "run", "huggingface", tmp_path / "out")
-    again = Generator(load_any(folder))
+    again = Generator(open_model(folder))
     for name, tensor in again.model.state_dict().items():
         assert torch.equal(tensor, ours.model.state_dict()[name]), name
     [mine], [other] = (one.score([("ka mi", "be lin")]) for one in (ours, again))
@@ -310,7 +310,7 @@ def test_bart_is_imported_with_its_tokenizer(tmp_path: Path, fast: bool, options
 def test_what_an_encoder_spells_with_is_left_behind(tmp_path: Path) -> None:
     """A run that was trained with model.ctc says the same once it is exported."""
     made = run(tmp_path / "run", "words", {**tied("none"), "ctc": 0.5}, shared=False)
-    export = Generator(load_any(export_model(tmp_path / "run", "huggingface", tmp_path / "export")))
+    export = Generator(open_model(export_model(tmp_path / "run", "huggingface", tmp_path / "export")))
     assert export.config.model.ctc == 0.0
     for text in TEXTS[:5]:
         assert export.generate(text).text == made.generate(text).text

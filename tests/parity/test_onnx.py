@@ -21,11 +21,11 @@ from antiphon.config.schema import Config
 from antiphon.data.batches import source_batch
 from antiphon.data.tokenizers import EOS, PAD, CharacterTokenizer, Tokenizer, WordTokenizer
 from antiphon.errors import ModelFolderError, UserError
-from antiphon.export.base import EXPORT, export_model, load_any
+from antiphon.export.base import EXPORT, export_model
 from antiphon.export.onnx_engine import OnnxState
 from antiphon.files import sha256
 from antiphon.inference.generator import Generator
-from antiphon.model_folder import load_model, save_model
+from antiphon.model_folder import load_model, open_model, save_model
 from antiphon.models.build import build_model
 from antiphon.models.model import SequenceModel
 from antiphon.ngrams.train_joint import align, count_ngrams
@@ -163,7 +163,7 @@ def made(kind: str, folder: Path) -> Pair:
     save_model(folder / "run", config, model.state_dict(), source, TARGET)
     exported = export_model(folder / "run", "onnx", folder / "export")
     texts = PROMPTS if kind.endswith("-lm") else TEXTS
-    return Pair(Generator(load_model(folder / "run")), Generator(load_any(exported)), exported, texts)
+    return Pair(Generator(load_model(folder / "run")), Generator(open_model(exported)), exported, texts)
 
 
 @pytest.fixture(scope="module")
@@ -313,7 +313,7 @@ def test_a_damaged_graph_is_found(lstm: Pair, tmp_path: Path) -> None:
     content = (folder / "step.onnx").read_bytes()
     (folder / "step.onnx").write_bytes(content[: len(content) // 2])
     with pytest.raises(ModelFolderError) as caught:
-        load_any(folder)
+        open_model(folder)
     assert [problem.split(";")[0] for problem in caught.value.problems] == [
         f"{folder / 'start.onnx'}: missing",
         f"{folder / 'step.onnx'}: damaged, its checksum is not the one in {EXPORT}",
@@ -331,7 +331,7 @@ def test_a_graph_that_onnxruntime_cannot_read_is_named(lstm: Pair, tmp_path: Pat
     with pytest.raises(
         ModelFolderError, match=r"step\.onnx: onnxruntime cannot read it \(.*\); update onnxruntime, or"
     ):
-        load_any(folder)
+        open_model(folder)
 
 
 def test_joint_ngrams_go_along(lstm: Pair, tmp_path: Path) -> None:
@@ -342,7 +342,7 @@ def test_joint_ngrams_go_along(lstm: Pair, tmp_path: Path) -> None:
     save_model(tmp_path / "run", lstm.run.config, weights, SOURCE, TARGET)
     count_ngrams(align(ids)).save(tmp_path / "run")
     run = Generator(load_model(tmp_path / "run"))
-    export = Generator(load_any(export_model(tmp_path / "run", "onnx", tmp_path / "export")))
+    export = Generator(open_model(export_model(tmp_path / "run", "onnx", tmp_path / "export")))
 
     def all_of(generator: Generator, joint: float) -> list[list[str]]:
         answers = generator.generate(TEXTS[:20], beam=4, n_best=4, joint=joint, weights=False)

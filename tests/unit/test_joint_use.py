@@ -19,7 +19,7 @@ from antiphon.ngrams import joint as automaton
 from antiphon.ngrams.joint import JOINT, IdPair, JointNgrams, load_joint
 from antiphon.ngrams.train_joint import align, count_ngrams
 from antiphon.search.hypothesis import Hypothesis
-from antiphon.search.rerank import by_joint
+from antiphon.search.rerank import by_second_model
 from antiphon.training import side_models as counting
 from antiphon.training.display import Display, SilentDisplay
 
@@ -36,7 +36,7 @@ def with_joint(kind: str = "bahdanau", **decoding: object) -> Generator:
     made = tiny_generator(kind)
     config = made.config.model_copy(update={"decoding": made.config.decoding.model_copy(update=decoding)})
     return Generator(
-        LoadedModel(config, made.model, made.source_tokenizer, made.target_tokenizer, joint=counted(PAIRS))
+        LoadedModel(config, made.model, made.source_tokenizer, made.target_tokenizer, {"joint": counted(PAIRS)})
     )
 
 
@@ -46,8 +46,8 @@ TEXTS = ["a b c", "c a e d", "d e a", "b b a e"]  # twice as long as any answer,
 def test_they_choose_among_the_answers_of_a_beam() -> None:
     """By log p(y | x) + weight · log p(x, y): the same answers with the model's own scores, in another order."""
     generator = with_joint()
-    read, written, joint = generator.source_tokenizer, generator.target_tokenizer, generator.joint
-    assert joint is not None
+    read, written, joint = generator.source_tokenizer, generator.target_tokenizer, generator.rerankers["joint"]
+    assert isinstance(joint, JointNgrams)
     changed = 0
     for text in TEXTS:
         plain = generator.generate(text, beam=5, n_best=5, length_penalty=0.5).alternatives
@@ -69,9 +69,9 @@ def test_what_cannot_be_compared_keeps_its_place() -> None:
     scores = (-1.0, -1.1, -1.2, -1.3)
     first, long, second, cut = (Hypothesis((5, EOS), (one,), one, finished=one > -1.3) for one in scores)
     found = [first, long, second, cut]
-    assert by_joint(found, [-9.0, None, -1.0, 0.0], 1.0, 0.0) == [second, long, first, cut]
-    assert by_joint(found, [-9.0, None, -1.0, 0.0], 0.01, 0.0) == found
-    assert by_joint(found, [None] * 4, 1.0, 0.0) == found
+    assert by_second_model(found, [-9.0, None, -1.0, 0.0], 1.0, 0.0) == [second, long, first, cut]
+    assert by_second_model(found, [-9.0, None, -1.0, 0.0], 0.01, 0.0) == found
+    assert by_second_model(found, [None] * 4, 1.0, 0.0) == found
 
 
 def test_the_run_says_how_much_they_count_and_a_command_may_say_otherwise() -> None:
@@ -100,10 +100,10 @@ def test_what_makes_no_sense_is_said() -> None:
         generator.generate("a", joint=-1.0, beam=2)
     with pytest.raises(UserError, match="joint: it orders the answers of a beam, and so does coverage"):
         generator.generate("a", joint=1.0, coverage=1.0, beam=2)
-    with pytest.raises(UserError, match="tree: joint n-grams order answers when the search is over"):
+    with pytest.raises(UserError, match="tree: joint orders answers when the search is over"):
         generator.tree("a", joint=1.0, beam=2)
     with pytest.raises(
-        UserError, match=r"there are no joint n-grams; `antiphon joint RUN` counts them in its training pairs$"
+        UserError, match=r"joint: the model has none; `antiphon joint RUN` learns it from the training pairs$"
     ):
         tiny_generator("bahdanau").generate("a", joint=1.0, beam=2)
     with pytest.raises(UserError, match="joint: a language model has no source; leave it out"):
@@ -150,14 +150,13 @@ def test_they_are_counted_for_a_run_and_kept_in_its_folder(tmp_path: Path, monke
     generator = antiphon.load(run)
     sizes = {"source_tokens": generator.source_tokenizer.size, "target_tokens": generator.target_tokenizer.size}
     kept = load_joint(run, **sizes)
-    assert kept is not None
     assert kept.log_prob([4, 5], [4, 5]) == made.log_prob([4, 5], [4, 5])
     shutil.copytree(run, tmp_path / "without")
     (tmp_path / "without" / JOINT).unlink()
     for one in (generator, antiphon.load([run, run]), antiphon.load([tmp_path / "without", run])):
         assert all_of(one, joint=20.0) != all_of(one)
     export = antiphon.load(antiphon.export_model(tmp_path / "without", "onnx", tmp_path / "export"))
-    with pytest.raises(UserError, match="`antiphon joint RUN` counts them in its training pairs, then export the run"):
+    with pytest.raises(UserError, match="`antiphon joint RUN` learns it from the training pairs, then export the run"):
         all_of(export, joint=1.0)
     with pytest.raises(ModelFolderError, match="made for another vocabulary; make it again: antiphon joint"):
         load_joint(run, source_tokens=5, target_tokens=5)
@@ -169,7 +168,7 @@ def test_they_are_counted_for_a_run_and_kept_in_its_folder(tmp_path: Path, monke
     with pytest.raises(ModelFolderError, match=r"cannot be read .*; make it again: antiphon joint"):
         antiphon.load(run)
     antiphon.joint(run)
-    assert antiphon.load(run).joint is not None
+    assert "joint" in antiphon.load(run).rerankers
 
 
 class Looking(SilentDisplay):

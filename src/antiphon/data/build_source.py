@@ -10,10 +10,10 @@ from antiphon.config.schema import DataConfig, SourceConfig, TextConfig
 from antiphon.config.sources import AudioConfig, FeaturesConfig, FramesConfig, ImageConfig
 from antiphon.data.build_tokenizer import build_tokenizer, load_tokenizer
 from antiphon.data.source import FileSource, Reader, SeveralSources, Source, UnreadableError
-from antiphon.data.tokenizers import damaged, read_json
-from antiphon.errors import ModelFolderError
+from antiphon.data.tokenizers import Tokenizer, damaged, read_json
+from antiphon.errors import ModelFolderError, UserError
 
-__all__ = ["file_source", "is_file", "joined", "load_source", "one_text"]
+__all__ = ["file_source", "is_file", "joined", "load_source", "one_text", "text_source"]
 
 
 def is_file(config: SourceConfig) -> bool:
@@ -24,6 +24,13 @@ def is_file(config: SourceConfig) -> bool:
 def one_text(data: DataConfig) -> bool:
     """Whether there is one text to read: a source, or that of a language model."""
     return data.source is None or isinstance(data.source, TextConfig)
+
+
+def text_source(source: Source) -> Tokenizer:
+    """The tokenizer of a source that is one text; UserError for all others."""
+    if isinstance(source, Tokenizer):
+        return source
+    raise UserError(f"data.source: this is for models that read one text, and the source here is of kind {source.kind}")
 
 
 def joined(sources: Sequence[Source]) -> Source:

@@ -12,8 +12,8 @@ import sys
 import time
 from pathlib import Path
 
-from antiphon.export.base import load_any
 from antiphon.inference.generator import Generator
+from antiphon.model_folder import open_model
 
 __all__ = ["main"]
 
@@ -23,7 +23,7 @@ SINGLES = 50  # texts that are answered one by one
 
 def main(path: str, beam: str, batch_size: str) -> None:
     """`beam` and `batch_size` 0: as the model has them."""
-    generator = Generator(load_any(path))
+    generator = Generator(open_model(path))
     texts: list[str] = json.loads(sys.stdin.readline())
     few = texts[:: max(1, len(texts) // SINGLES)][:SINGLES]
 

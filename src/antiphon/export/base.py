@@ -18,26 +18,22 @@ from antiphon.data.build_tokenizer import SOURCE_TOKENIZER, TARGET_TOKENIZER, lo
 from antiphon.data.tokenizers import Tokenizer
 from antiphon.errors import MissingExtraError, ModelFolderError, UserError
 from antiphon.files import publish, sha256, to_json, write_text
-from antiphon.inference.engine import ForeignModel
-from antiphon.model_folder import CONFIG, LoadedModel, load_model, read_folder_config
-from antiphon.ngrams.joint import load_joint
+from antiphon.inference.engine import EngineModel, LoadedModel
+from antiphon.model_folder import CONFIG, EXPORT, load_model, load_rerankers, read_folder_config
 
 __all__ = [
-    "EXPORT",
     "TARGETS",
     "ExportFolder",
     "Target",
     "close_export",
-    "engine_of",
     "export_model",
-    "load_any",
+    "load_export",
     "read_export",
 ]
 
 # The folder of an exported model: config.yaml, both tokenizers, the engine's own files, and export.json over them.
 
 FORMAT = 1
-EXPORT = "export.json"
 
 
 @dataclass(frozen=True)
@@ -50,11 +46,6 @@ class ExportFolder:
     source: Tokenizer
     target: Tokenizer
     facts: dict[str, Any]  # what this engine's loader wants to know
-
-
-def engine_of(folder: Path) -> str | None:
-    """The engine an export was made for; None: the folder is no export."""
-    return str(_manifest(folder)["engine"]) if (folder / EXPORT).is_file() else None
 
 
 def close_export(
@@ -123,7 +114,7 @@ class Target:
     """An engine: a module of this package with `write(loaded, folder, int8) → facts`, and one with `load(export)`.
 
     `write` puts the engine's files into an empty folder, or raises UserError with the reason why it cannot. `load`
-    takes an ExportFolder and returns a LoadedModel or a ForeignModel.
+    takes an ExportFolder and returns a LoadedModel or an EngineModel.
     """
 
     writer: str
@@ -150,7 +141,8 @@ def export_model(run: str | Path, to: str, out: str | Path, *, int8: bool = Fals
         raise UserError(f"int8: an export to {to} has weights of 32 bits only; leave it out, or export to {can[0]}")
     if folder.exists():
         raise UserError(f"{folder}: is there already; choose another --out, or remove it")
-    if Path(run).is_dir() and (engine := engine_of(Path(run))):
+    if (Path(run) / EXPORT).is_file():
+        engine = _manifest(Path(run))["engine"]
         raise UserError(f"{run}: an export already, to {engine}; give the run that it was made from")
     loaded = load_model(run)
     if not one_text(loaded.config.data):
@@ -161,24 +153,20 @@ def export_model(run: str | Path, to: str, out: str | Path, *, int8: bool = Fals
     write: Callable[[LoadedModel, Path, bool], dict[str, Any]] = _module(to, TARGETS[to].writer).write
     with publish(folder, otherwise="choose another --out") as temporary:
         facts = write(loaded, temporary, int8)
-        if loaded.joint is not None:
-            loaded.joint.save(temporary)
+        for reranker in loaded.rerankers.values():
+            reranker.save(temporary)
         close_export(temporary, to, loaded.config, loaded.source_tokenizer, loaded.target_tokenizer, facts)
     return folder
 
 
-def load_any(folder: str | Path) -> LoadedModel | ForeignModel:
-    """A run, a model folder or an export."""
-    path = Path(folder)
-    engine = engine_of(path) if path.is_dir() else None
-    if engine is None:
-        return load_model(path)
+def load_export(folder: Path) -> LoadedModel | EngineModel:
+    """Load an export, after checking that it is whole."""
+    engine = _manifest(folder)["engine"]
     if engine not in TARGETS:
-        raise ModelFolderError(f"{path}: made for the engine {engine!r}, which this version lacks; update antiphon")
-    load: Callable[..., LoadedModel | ForeignModel] = _module(engine, TARGETS[engine].reader).load
-    export = read_export(path)
-    sizes = {"source_tokens": export.source.size, "target_tokens": export.target.size}
-    return replace(load(export), joint=load_joint(path, **sizes))
+        raise ModelFolderError(f"{folder}: made for the engine {engine!r}, which this version lacks; update antiphon")
+    load: Callable[..., LoadedModel | EngineModel] = _module(engine, TARGETS[engine].reader).load
+    export = read_export(folder)
+    return replace(load(export), rerankers=load_rerankers(folder, export.source, export.target))
 
 
 def _module(engine: str, module: str) -> Any:  # noqa: ANN401 (a module)

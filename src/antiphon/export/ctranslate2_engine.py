@@ -17,7 +17,7 @@ from antiphon.data.source import Read
 from antiphon.errors import ModelFolderError, UserError
 from antiphon.export.base import ExportFolder
 from antiphon.export.ctranslate2_write import names
-from antiphon.inference.engine import ForeignModel
+from antiphon.inference.engine import EngineModel
 from antiphon.inference.generation import Copies, Heads
 from antiphon.inference.inputs import Question, Wording, wording_of
 from antiphon.search.hypothesis import Hypothesis
@@ -70,7 +70,7 @@ class Translators:
 # Loads a CTranslate2 export.
 
 
-def load(export: ExportFolder) -> ForeignModel:
+def load(export: ExportFolder) -> EngineModel:
     """It takes as many threads as torch would."""
     positions = export.facts.get("positions")
     if not isinstance(positions, int):
@@ -80,7 +80,7 @@ def load(export: ExportFolder) -> ForeignModel:
     wording = wording_of(export.config, export.source, export.target)
     sizes, short = (export.source.size, export.target.size), export.facts.get("shortlist") is True
     engine = CTranslate2Engine(translators, wording, tokens=sizes, longest=positions, shortlist=short)
-    return ForeignModel(export.config, engine, export.source, export.target)
+    return EngineModel(export.config, engine, export.source, export.target)
 
 
 # What this engine has; every other option must have its default value.
@@ -309,10 +309,10 @@ class CTranslate2Engine:
     def _scored(self, asked: Asked, found: list[list[Answer]]) -> list[list[Answer]]:
         """The same answers; what was asked for and not told is read once more.
 
-        Only the n best are asked about; of the whole beam, if joint n-grams will choose these.
+        Only the n best are asked about; of the whole beam, if a reranker will choose these.
         """
         places = [(row, place) for row, answers in enumerate(found) for place in range(len(answers))]
-        best = asked.options.beam if asked.options.joint else asked.options.n_best
+        best = asked.options.beam if asked.options.reranking else asked.options.n_best
         wanted = best if asked.options.log_probs else 0
         lacking = [
             (row, place)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,11 +13,10 @@ from antiphon.inference.batching import alike, at_once
 from antiphon.inference.engine import Engine
 from antiphon.inference.generation import Copies, Generation
 from antiphon.inference.inputs import Question, Wording
-from antiphon.ngrams.joint import JointNgrams
 from antiphon.search.hypothesis import Hypothesis
 from antiphon.search.options import SearchOptions
 from antiphon.search.phrases import RequiredPhrases, contains
-from antiphon.search.rerank import by_coverage, by_joint, by_likeness
+from antiphon.search.rerank import Reranker, by_coverage, by_likeness
 
 __all__ = [
     "Answering",
@@ -94,7 +94,7 @@ class Answering:
 
     engine: Engine
     wording: Wording
-    joint: JointNgrams | None = None
+    rerankers: Mapping[str, Reranker]
 
     def answers(
         self,
@@ -139,9 +139,11 @@ class Answering:
         return [self._flagged(*row, options) for row in zip(batch, answers, best, strict=True)]
 
     def _ordered(self, question: Question, found: list[Hypothesis], options: SearchOptions) -> list[Hypothesis]:
-        """By joint n-grams, coverage or likeness, if that is wished."""
-        if options.joint and len(found) > 1:
-            return self._by_joint(question, found, options)
+        """By a reranker, coverage or likeness, if that is wished."""
+        if len(found) > 1:
+            for name, weight in options.reranking.items():
+                penalty = options.length_penalty
+                found = self.rerankers[name].rerank(question.ids, found, weight=weight, length_penalty=penalty)
         if options.coverage and len(found) > 1:
             weights = self.engine.weights([question.source] * len(found), [list(one.tokens) for one in found])
             known = [one for one in weights if one is not None]
@@ -150,11 +152,6 @@ class Answering:
             texts = [self.wording.said(question, one.tokens) for one in found]
             return [found[place] for place in by_likeness(texts, options.mbr)]
         return found
-
-    def _by_joint(self, question: Question, found: list[Hypothesis], options: SearchOptions) -> list[Hypothesis]:
-        assert self.joint is not None  # else the generator has a sentence for it
-        said = [[token for token in one.tokens if token != self.wording.end] for one in found]
-        return by_joint(found, self.joint.log_probs_of(question.ids, said), options.joint, options.length_penalty)
 
     def _unknown(self, question: Question, found: list[Hypothesis]) -> list[list[str]]:
         """For each <unk> of each answer the source token that was copied, or else attended to most.

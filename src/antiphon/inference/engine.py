@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -13,13 +15,13 @@ from torch import Tensor
 
 from antiphon.config.schema import Config
 from antiphon.data.batches import source_batch
+from antiphon.data.build_source import text_source
 from antiphon.data.source import Read, Source
 from antiphon.data.tokenizers import UNK, Tokenizer
 from antiphon.inference.generation import Copies, Heads
 from antiphon.inference.inputs import Question, Wording
 from antiphon.inference.rescoring import Looker, Scorer
 from antiphon.models.model import SequenceModel
-from antiphon.ngrams.joint import JointNgrams
 from antiphon.search.constraints import (
     Constraint,
     ForbiddenPhrases,
@@ -31,11 +33,12 @@ from antiphon.search.constraints import (
 from antiphon.search.hypothesis import Check, Hypothesis, SearchRequest
 from antiphon.search.options import SearchOptions, search
 from antiphon.search.phrases import PhraseConstraint, RequiredPhrases
+from antiphon.search.rerank import Reranker
 from antiphon.search.sampling import RandomStream, random_stream
 from antiphon.search.trace import Observer
 from antiphon.sequence import State
 
-__all__ = ["Engine", "ForeignModel", "TorchEngine", "Writer", "build_constraints"]
+__all__ = ["Engine", "EngineModel", "LoadedModel", "TorchEngine", "Writer", "build_constraints"]
 
 # From the options of a search to its rules.
 
@@ -237,14 +240,31 @@ class Engine(Protocol):
 
 
 @dataclass(frozen=True)
-class ForeignModel:
-    """A model that another engine computes, with all that is needed to use it."""
+class LoadedModel:
+    """A network of ours with all that is needed to use it; TorchEngine computes it."""
+
+    config: Config
+    model: SequenceModel
+    source: Source
+    target_tokenizer: Tokenizer
+    rerankers: Mapping[str, Reranker] = field(default_factory=dict)  # by the option that gives their weight
+    folder: Path | None = None  # it was read from
+
+    @property
+    def source_tokenizer(self) -> Tokenizer:
+        """The tokenizer of the only source, which is a text; UserError for all others."""
+        return text_source(self.source)
+
+
+@dataclass(frozen=True)
+class EngineModel:
+    """A model that brings its own engine, an export or an ensemble, with all that is needed to use it."""
 
     config: Config
     engine: Engine
     source: Source
     target_tokenizer: Tokenizer
-    joint: JointNgrams | None = None
+    rerankers: Mapping[str, Reranker] = field(default_factory=dict)
 
 
 class TorchEngine:

@@ -13,11 +13,10 @@ from torch import Tensor, nn
 
 from antiphon.data.source import Read
 from antiphon.errors import UserError
-from antiphon.inference.engine import ForeignModel, TorchEngine
+from antiphon.inference.engine import EngineModel, LoadedModel, TorchEngine
 from antiphon.inference.generation import Heads
 from antiphon.inference.inputs import wording_of
 from antiphon.inference.limits import Limits
-from antiphon.model_folder import LoadedModel
 from antiphon.models.decoders.decoder import Step
 from antiphon.models.frontends.frontend import FrontEnd
 from antiphon.models.model import SequenceModel
@@ -88,7 +87,7 @@ class EnsembleEngine(TorchEngine):
         raise UserError("an ensemble has no layers and heads of its own; explain one of its runs")
 
 
-def ensemble_of(members: list[LoadedModel], combine: Combine, check: Check | None = None) -> ForeignModel:
+def ensemble_of(members: list[LoadedModel], combine: Combine, check: Check | None = None) -> EngineModel:
     """UserError where they do not read and write the same tokens."""
     first, *others = members
     known = get_args(Combine)
@@ -101,8 +100,8 @@ def ensemble_of(members: list[LoadedModel], combine: Combine, check: Check | Non
     if problems:
         raise UserError(problems)
     engine = EnsembleEngine(members, combine, check)
-    joint = next((member.joint for member in members if member.joint is not None), None)
-    return ForeignModel(first.config, engine, first.source, first.target_tokenizer, joint)
+    rerankers = {name: reranker for member in reversed(members) for name, reranker in member.rerankers.items()}
+    return EngineModel(first.config, engine, first.source, first.target_tokenizer, rerankers)
 
 
 def _differences(first: LoadedModel, other: LoadedModel) -> list[str]:

@@ -8,19 +8,18 @@ from dataclasses import replace
 from typing import Unpack, overload
 
 from antiphon.config.schema import Config
+from antiphon.data.build_source import text_source
 from antiphon.data.source import Source
 from antiphon.data.tokenizers import Tokenizer
 from antiphon.errors import UserError
 from antiphon.inference.answers import Answering, Seen
-from antiphon.inference.engine import Engine, ForeignModel, TorchEngine
+from antiphon.inference.engine import Engine, EngineModel, LoadedModel, TorchEngine
 from antiphon.inference.generation import Choice, Generation, Scored, TokenTree, joined
 from antiphon.inference.inputs import Question, chunk_size, questions_of, wording_of
 from antiphon.inference.limits import Limits
 from antiphon.inference.wishes import Wishes, options_of
-from antiphon.model_folder import LoadedModel, text_source
 from antiphon.models.frontends.frontend import FrontEnd
 from antiphon.models.model import SequenceModel
-from antiphon.ngrams.joint import JointNgrams
 from antiphon.search.options import SearchOptions
 from antiphon.search.trace import SearchTree, TraceRecorder
 
@@ -30,7 +29,7 @@ __all__ = ["Generator"]
 class Generator:
     """The verbs of a trained model."""
 
-    def __init__(self, loaded: LoadedModel | ForeignModel, check: Callable[[], None] | None = None) -> None:
+    def __init__(self, loaded: LoadedModel | EngineModel, check: Callable[[], None] | None = None) -> None:
         self.config: Config = loaded.config
         self.source: Source = loaded.source
         self.target_tokenizer: Tokenizer = loaded.target_tokenizer
@@ -38,10 +37,10 @@ class Generator:
         self.wording = wording_of(self.config, self.source, self.target_tokenizer, _fronts(loaded))
         self.engine: Engine = (
             loaded.engine
-            if isinstance(loaded, ForeignModel)
+            if isinstance(loaded, EngineModel)
             else TorchEngine(self.config, loaded.model, self.wording, check)
         )
-        self.joint: JointNgrams | None = loaded.joint
+        self.rerankers = loaded.rerankers
         self.limits = Limits.of(self.config, self.wording.room)
 
     @property
@@ -147,10 +146,9 @@ class Generator:
             raise UserError(f"pruned: must be at least 0, not {pruned}")
         if options.sampling is not None or options.diversity is not None:
             raise UserError("tree: it is that of one beam; leave out sample and diversity")
-        if wishes.get("joint"):
-            raise UserError("tree: joint n-grams order answers when the search is over; leave joint out")
-        if options.coverage:
-            raise UserError("tree: coverage orders answers when the search is over; leave it out")
+        after = [name for name in ("coverage", *options.reranking) if wishes.get(name)]
+        if after:
+            raise UserError(f"tree: {after[0]} orders answers when the search is over; leave it out")
         _refuse(self.engine.problems(options))
         question = self._searchable(text, options.max_length)
         recorder = TraceRecorder(pruned)
@@ -192,13 +190,15 @@ class Generator:
         _refuse(self.limits.of_answers([question], max_length or usual, looks=False))
         return question
 
-    def _joint_problems(self, options: SearchOptions) -> list[str]:
-        if not options.joint or self.joint is not None:
-            return []
+    def _reranking_problems(self, options: SearchOptions) -> list[str]:
+        missing = [name for name in options.reranking if name not in self.rerankers]
         if self.config.data.text is None:
-            return ["joint: only for a source that is one text; leave it out"]
+            return [f"{name}: only for a source that is one text; leave it out" for name in missing]
         then = "" if self.engine.name == "torch" else ", then export the run again"
-        return [f"joint: there are no joint n-grams; `antiphon joint RUN` counts them in its training pairs{then}"]
+        return [
+            f"{name}: the model has none; `antiphon {name} RUN` learns it from the training pairs{then}"
+            for name in missing
+        ]
 
     def _prefixes(self, prefix: str | list[str], count: int) -> list[list[int]]:
         texts = [prefix] * count if isinstance(prefix, str) else prefix
@@ -220,15 +220,17 @@ class Generator:
         questions = questions_of(self.wording, [texts[row][part] for row, part in places], first)
         spoken = [question for question in questions if not question.silent]
         limits = self.limits.of_answers(spoken, options.max_length, looks=seen.looks)
-        _refuse([*self.engine.problems(options), *self._joint_problems(options), *limits])
+        _refuse([*self.engine.problems(options), *self._reranking_problems(options), *limits])
         told = [prefixes[row] if part == 0 else [] for row, part in places]
         numbers: list[tuple[int, ...]] = [(first + row, part) for row, part in places]
-        found = iter(Answering(self.engine, self.wording, self.joint).answers(questions, told, options, numbers, seen))
+        found = iter(
+            Answering(self.engine, self.wording, self.rerankers).answers(questions, told, options, numbers, seen)
+        )
         answers = [[next(found) for _ in parts] for parts in texts]
         return [joined(parts, options.length_penalty) for parts in answers]
 
 
-def _fronts(loaded: LoadedModel | ForeignModel) -> list[FrontEnd]:
+def _fronts(loaded: LoadedModel | EngineModel) -> list[FrontEnd]:
     """Those of a network; another engine reads one text."""
     if isinstance(loaded, LoadedModel):
         return loaded.model.front_ends

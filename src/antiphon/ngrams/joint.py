@@ -19,8 +19,11 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
+from antiphon.data.tokenizers import EOS
 from antiphon.errors import ModelFolderError
 from antiphon.files import write_bytes
+from antiphon.search.hypothesis import Hypothesis
+from antiphon.search.rerank import by_second_model
 
 __all__ = [
     "END",
@@ -158,8 +161,15 @@ class JointNgrams:
             *(column.tolist() for column in (self.log_probs, self.after, self.backoff, self.shorter)),
         )
 
+    def rerank(
+        self, source: list[int], hypotheses: list[Hypothesis], *, weight: float, length_penalty: float
+    ) -> list[Hypothesis]:
+        """Order hypotheses by log p(y | x) + weight · log p(x, y)."""
+        targets = [[token for token in one.tokens if token != EOS] for one in hypotheses]
+        return by_second_model(hypotheses, self.log_probs_of(source, targets), weight, length_penalty)
+
     def save(self, folder: Path) -> None:
-        """Replaces those of a model folder."""
+        """Write them into a model folder."""
         values: dict[str, NDArray[Any]] = {
             "units": self.units.astype(np.int32),
             "keys": self.keys,
@@ -174,11 +184,9 @@ class JointNgrams:
         write_bytes(folder / JOINT, save(values))
 
 
-def load_joint(folder: Path, *, source_tokens: int, target_tokens: int) -> JointNgrams | None:
-    """Those of a model folder, if it has any."""
+def load_joint(folder: Path, *, source_tokens: int, target_tokens: int) -> JointNgrams:
+    """Read them from a model folder."""
     path, again = folder / JOINT, f"make it again: antiphon joint {folder}"
-    if not path.is_file():
-        return None
     try:
         found = load_file(path)
         if (version := int(found["format"][0])) != FORMAT:

@@ -82,6 +82,11 @@ class SearchOptions:
         return found if self.sampling is None else [*found, *self.sampling.problems()]
 
     @property
+    def reranking(self) -> dict[str, float]:
+        """The weight of each reranker that is in use."""
+        return {"joint": self.joint} if self.joint else {}
+
+    @property
     def width(self) -> int:
         """Hypotheses of a sentence that are on their way at once."""
         return self.beam if self.sampling is None else self.n_best

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Protocol
+
 import numpy as np
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
@@ -10,7 +13,7 @@ from sacrebleu.metrics.chrf import CHRF
 from antiphon.search.hypothesis import Hypothesis
 from antiphon.search.options import Utility
 
-__all__ = ["by_coverage", "by_joint", "by_likeness", "coverage_penalty"]
+__all__ = ["Reranker", "by_coverage", "by_likeness", "by_second_model", "coverage_penalty"]
 
 WHOLE = 100.0  # what a text has in common with itself
 LEAST = 1e-9  # attention to a source token; its logarithm has to be a number
@@ -27,21 +30,36 @@ def by_coverage(found: list[Hypothesis], weights: list[np.ndarray], strength: fl
     return sorted(found, key=lambda one: (not one.finished, -value[id(one)]))
 
 
-def by_joint(
-    found: list[Hypothesis], joint: list[float | None], strength: float, length_penalty: float
-) -> list[Hypothesis]:
-    """By log p(y | x) + strength · log p(x, y); the scores stay the model's own.
+class Reranker(Protocol):
+    """A second model that orders the hypotheses of a beam anew."""
 
-    An answer without log p(x, y), or unfinished, keeps its place; the others share the places that are left.
+    def rerank(
+        self, source: list[int], hypotheses: list[Hypothesis], *, weight: float, length_penalty: float
+    ) -> list[Hypothesis]:
+        """The hypotheses of one source in a new order; their scores stay the first model's own."""
+        ...
+
+    def save(self, folder: Path) -> None:
+        """Write it into a model folder."""
+        ...
+
+
+def by_second_model(
+    hypotheses: list[Hypothesis], log_probs: list[float | None], weight: float, length_penalty: float
+) -> list[Hypothesis]:
+    """Order by log p(y | x) + weight · log q(x, y), where `log_probs` are those of q.
+
+    A hypothesis without log q(x, y), or unfinished, keeps its place; the others share the places that are left.
     """
-    places = [place for place, one in enumerate(found) if one.finished and joint[place] is not None]
-    value = {
-        place: found[place].score * len(found[place].tokens) ** length_penalty + strength * (joint[place] or 0.0)
+    places = [place for place, one in enumerate(hypotheses) if one.finished and log_probs[place] is not None]
+    values = {
+        place: hypotheses[place].score * len(hypotheses[place].tokens) ** length_penalty
+        + weight * (log_probs[place] or 0.0)
         for place in places
     }
-    ordered = list(found)
-    for place, chosen in zip(places, sorted(places, key=lambda one: -value[one]), strict=True):
-        ordered[place] = found[chosen]
+    ordered = list(hypotheses)
+    for place, chosen in zip(places, sorted(places, key=lambda place: -values[place]), strict=True):
+        ordered[place] = hypotheses[chosen]
     return ordered
 
 

@@ -12,7 +12,7 @@ from antiphon.config.load import read_config
 from antiphon.data.pairs import Dropped, Example, group, read_pairs
 from antiphon.evaluation.evaluate import evaluate_examples
 from antiphon.inference.generator import Generator
-from antiphon.model_folder import load_model
+from antiphon.model_folder import open_model
 from antiphon.plots.attention_matrix import draw_attention
 from antiphon.plots.terminal import attention_text
 from antiphon.text import visible
@@ -36,7 +36,7 @@ def run_demo(out: Path, display: Display, console: Console, *, program: str = "a
         "About a minute; Ctrl-C leaves a model that can be used.\n"
     )
     train_run(read_config("demo"), out, display=display, fresh=fresh)
-    generator = Generator(load_model(out))
+    generator = Generator(open_model(out))
     examples = group(read_pairs(HELD_OUT, generator.config.data, Dropped()))
     chosen = evenly_spaced(examples, MEASURED)
     _show_answers(generator, evenly_spaced(chosen, SHOWN), console)
