@@ -31,7 +31,7 @@ from antiphon.model_folder import LoadedModel, save_model
 from antiphon.models.build import build_model
 from antiphon.ngrams.train_joint import align, count_ngrams
 from antiphon.sequence import Sequence
-from antiphon.training.step import build_batches
+from antiphon.training.run import build_batches
 
 Prepare = Callable[..., Prepared]
 ONE_ROW = TrainingConfig(batch_tokens=1)

@@ -16,7 +16,7 @@ from antiphon.data.batches import PairBatches
 from antiphon.data.prepare import prepare
 from antiphon.data.tokenizers import EOS, UNK
 from antiphon.model_folder import load_model
-from antiphon.training.step import build_batches
+from antiphon.training.run import build_batches
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 ENCODER, DECODER = BASE["model"]["encoder"], BASE["model"]["decoder"]
@@ -90,7 +90,7 @@ def test_a_run_and_its_model_do_without_the_other_run(before: Ran, train: Train,
     (stopped / "report.html").unlink()
     copied.rename(away)
     again = run(whole.config, stopped)
-    assert any(sentence.startswith("going on from update 2") for sentence in again.watch.said)
+    assert any(sentence.startswith("resuming from update 2") for sentence in again.watch.said)
     assert equal(again.last(), whole.last())
     assert load_model(stopped).model.parameter_count > 0
 

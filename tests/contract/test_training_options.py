@@ -69,7 +69,7 @@ def worsening(train: Train, **training: Any) -> Ran:  # noqa: ANN401
         return {"dev_loss": 100.0 - look, "perplexity": 1.0, "exact_match": 50.0 - look}, []
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(evaluator.Evaluator, "figures", figures)
+        patch.setattr(evaluator.Evaluator, "evaluate", figures)
         return train(metric="exact_match", evaluate_every=1, bad_updates=1000, **training)  # 1000: no other test's run
 
 
@@ -246,7 +246,7 @@ def average(train: Train) -> None:
     calls = iter(range(1000))
     with pytest.MonkeyPatch.context() as patch:
         fall = lambda _: ({"dev_loss": 100.0 - next(calls), "perplexity": 1.0, "exact_match": 0.0}, [])  # noqa: E731
-        patch.setattr(evaluator.Evaluator, "figures", fall)
+        patch.setattr(evaluator.Evaluator, "evaluate", fall)
         ran = train(max_updates=5, evaluate_every=1, average=3, keep=1)
     assert ran.checkpoints == [3, 4, 5]
     assert ran.summary["weights"] == "averaged"
@@ -269,7 +269,7 @@ def bad_updates(train: Train) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(step, "cross_entropy", broken)
-        with pytest.raises(DivergedError, match="not a number 2 updates in a row, up to update 4"):
+        with pytest.raises(DivergedError, match="not finite in 2 updates in a row, up to update 4"):
             train(bad_updates=2, epochs=9)
     assert len(looks) == 4
 

@@ -48,8 +48,8 @@ class Watch(SilentDisplay):
         self.updates: list[dict[str, float]] = []
         self.threads: set[int] = set()
 
-    def say(self, sentence: str) -> None:
-        self.said.append(sentence)
+    def log(self, message: str) -> None:
+        self.said.append(message)
 
     def update(self, row: dict[str, float], total: int) -> None:  # noqa: ARG002
         self.updates.append(row)

@@ -87,7 +87,7 @@ def before(module: Any, name: str, fault: Fault) -> None:  # noqa: ANN401 - modu
 
 
 def spoil_losses(first: int, last: int) -> None:
-    """The losses of these batches are not a number."""
+    """The losses of these batches are NaN."""
     from antiphon.training import step
     from antiphon.training.step import Loss
 

@@ -55,7 +55,7 @@ def test_the_one_before_is_used(
     assert ended.code == 0, ended.said
     assert f"{run}/checkpoints/00000007: damaged ({file}" in ended.said
     assert "using the one before, 00000006" in ended.said
-    assert "going on from update 6" in ended.said
+    assert "resuming from update 6" in ended.said
     baseline.assert_same_end(run)
 
 
@@ -83,7 +83,7 @@ def test_all_damaged_starts_over_and_says_so(forge: Forge, baseline: Baseline, r
         flip(path)
     ended = forge.train(run)
     assert ended.code == 0, ended.said
-    assert ended.said.count("damaged (model.safetensors does not have its checksum)") == 3
+    assert ended.said.count("damaged (model.safetensors does not match its checksum)") == 3
     assert "starting over" in ended.said
     assert "going on" not in ended.said
     baseline.assert_same_end(run)
@@ -108,7 +108,7 @@ def test_other_threads_are_said_to_be_inexact(forge: Forge, run: Path) -> None:
     path.write_text(json.dumps(manifest))
     ended = forge.train(run)
     assert ended.code == 0, ended.said
-    assert "made with threads 3, now 1" in ended.said
+    assert "trained with threads 3, now 1" in ended.said
     assert "not be bit-exact" in ended.said
 
 
@@ -136,7 +136,7 @@ def test_the_last_finite_one_is_never_pruned(tmp_path: Path) -> None:
     chosen = kept.recover(said.append)
     assert chosen is not None
     assert chosen.update == 2
-    assert "made when the loss was not a number; using the one before, 00000002" in said[0]
+    assert "made when the loss was not finite; using the one before, 00000002" in said[0]
 
 
 def test_pruning_keeps_what_it_is_told_to(tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def test_a_disk_that_is_full(forge: Forge, baseline: Baseline, small_disk: Small
     small_disk.enlarge()
     ended = forge.train(run)
     assert ended.code == 0, ended.said
-    assert "going on from update" in ended.said
+    assert "resuming from update" in ended.said
     baseline.assert_same_end(run)
 
 

@@ -1,4 +1,4 @@
-"""A loss that is not a number: noticed before the step, skipped, counted, and in the end given up with a sentence."""
+"""A loss that is not finite: noticed before the step, skipped, counted, and in the end given up with a sentence."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_bad_updates_are_skipped_and_counted(forge: Forge, run: Path) -> None:
     """Batches 5 to 8 are the updates 3 and 4: two in a row, one fewer than it takes to stop."""
     ended = forge.train(run, spoilt=(5, 8))
     assert ended.code == 0, ended.said
-    assert ended.said.count("the loss or its gradient is not a number; skipped") == 2
+    assert ended.said.count("the loss or its gradient is not finite; skipped") == 2
     assert summary(run)["skipped_updates"] == 2
     assert usable(run)
 
@@ -46,14 +46,14 @@ def test_a_skipped_update_takes_no_step(forge: Forge, run: Path) -> None:
 
 def test_one_bad_batch_of_two_spoils_the_update(forge: Forge, run: Path) -> None:
     ended = forge.train(run, spoilt=(6, 6))
-    assert "update 3: the loss or its gradient is not a number; skipped" in ended.said
+    assert "update 3: the loss or its gradient is not finite; skipped" in ended.said
     assert summary(run)["skipped_updates"] == 1
 
 
 def test_gives_up_after_a_few_in_a_row(forge: Forge, run: Path) -> None:
     ended = forge.train(run, spoilt=(13, BAD))
     assert ended.code == 2, ended.said
-    assert f"{run}: the loss was not a number 3 updates in a row, up to update 9" in ended.said
+    assert f"{run}: the loss was not finite in 3 updates in a row, up to update 9" in ended.said
     assert "lower training.learning_rate (now 0.02)" in ended.said
     assert "Traceback" not in ended.said
     assert summary(run)["stopped"] == "diverged"
@@ -89,7 +89,7 @@ def test_a_huge_learning_rate(forge: Forge, run: Path) -> None:
     options = ("training.learning_rate=1e38", "training.clip=null", "training.warmup=0", "training.evaluate_every=1")
     ended = forge.train(run, *options)
     assert ended.code == 2, ended.said
-    assert "not a number" in ended.said
+    assert "not finite" in ended.said
     assert "our bug" not in ended.said
     assert usable(run)
 
@@ -99,5 +99,5 @@ def test_the_loss_is_never_a_number_at_the_end(forge: Forge, run: Path) -> None:
     options = ("training.learning_rate=1e38", "training.clip=null", "training.warmup=0", "training.max_updates=2")
     ended = forge.train(run, *options, "training.schedule=constant")
     assert ended.code == 2, ended.said
-    assert "the loss on dev was not a number at any evaluation" in ended.said
+    assert "the dev loss was not finite at any evaluation" in ended.said
     assert usable(run)

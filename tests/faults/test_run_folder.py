@@ -256,7 +256,7 @@ def test_checkpoints_without_their_config_are_nobodys(forge: Forge, baseline: Ba
     before = contents(run)
     ended = forge.train(run)
     assert ended.code == 2, ended.said
-    assert f"{run}: has checkpoints, but no config.yaml" in ended.said
+    assert f"{run}: has checkpoints but no config.yaml" in ended.said
     assert "--out" in ended.said
     assert "--fresh" in ended.said
     assert contents(run) == before
@@ -287,7 +287,7 @@ def test_other_tokens_are_refused(forge: Forge, run: Path) -> None:
     before = contents(run)
     ended = forge.train(run)
     assert ended.code == 2, ended.said
-    assert f"{path}: the data now gives other tokens than the run began with" in ended.said
+    assert f"{path}: the data now gives other tokens than when the run began" in ended.said
     assert "environment.json" in ended.said
     assert "--fresh" in ended.said
     assert contents(run) == before

@@ -33,7 +33,7 @@ def test_saves_leaves_and_goes_on(
 
     ended = forge.train(run)
     assert ended.code == 0, ended.said
-    assert f"going on from update {update}" in ended.said
+    assert f"resuming from update {update}" in ended.said
     baseline.assert_same_end(run)
 
 

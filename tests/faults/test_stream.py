@@ -101,5 +101,5 @@ def test_training_goes_on_after_a_skipped_window(forge: Forge, run: Path) -> Non
     """What is carried on is begun anew, so that one window cannot spoil all others."""
     ended = forge.train(run, *STREAM, spoilt=(3, 3))
     assert ended.code == 0, ended.said
-    assert "update 2: the loss or its gradient is not a number; skipped" in ended.said
+    assert "update 2: the loss or its gradient is not finite; skipped" in ended.said
     assert ended.said.count("skipped") == 1

@@ -104,9 +104,9 @@ def test_pairs_that_cannot_be_spelt_are_counted() -> None:
     assert spelt(enough) == []
     short = [(0, [4, 5]), (1, [4, 4]), (3, [4, 4, 4]), (1, [4, 5, 4])]
     [warning] = spelt([*enough, *short])
-    assert warning.startswith("model.ctc: 4 of 9 training pairs have fewer states than it takes to spell them")
+    assert warning.startswith("model.ctc: 4 of 9 training pairs have fewer encoder states than CTC needs")
     assert "front.wide" in warning
-    with pytest.raises(ConfigError, match=r"model.ctc: 4 of 4 .*, so it does nothing; .* or set it to 0"):
+    with pytest.raises(ConfigError, match=r"model.ctc: 4 of 4 .*, so it has no effect; .* or set it to 0"):
         spelt(short)
     for (length, target), lacks in [*((pair, False) for pair in enough), *((pair, True) for pair in short)]:
         cost = spelling().loss(states(length + 1), Sequence.of_ids([[*target, EOS]], PAD))

@@ -45,7 +45,7 @@ def test_plain_lines() -> None:
     display.update({**UPDATE, "update": 51}, 100)
     display.evaluation(ROW, METRICS, True, SAMPLES)
     first, second, *samples = text(shown).splitlines()
-    assert first == "update 50/100  epoch 1  loss 1.500  4321 tokens/s  padding 4.5%  rate 1.00e-03  1:01 left"
+    assert first == "update 50/100  epoch 1  loss 1.500  4321 tokens/s  padding 4.5%  learning rate 1.00e-03  1:01 left"
     assert second.startswith("evaluation at update 120  epoch 1.5  train loss 0.500  dev loss 0.250  exact_match 75.00")
     assert second.endswith("★ best so far")
     assert samples == ["    ✓ a b → b a", "    ✗ [red]x␛[2J → y", "    · The  → The end"]

@@ -87,10 +87,10 @@ def test_windows_with_a_carried_state_are_one_long_forward(cell: str) -> None:
     state, losses, whole = None, [], []
     for rows in batches.plan(0):
         batch = batches.collate(rows, 0)
-        taught = training_step(model, batch, TrainingConfig(), state=state)
-        losses.append(taught.loss.plain)
+        result = training_step(model, batch, TrainingConfig(), state=state)
+        losses.append(result.loss.plain)
         whole.append(batch)
-        state = taught.state.detach()
+        state = result.state.detach()
         assert not any(part.requires_grad for part in state.layers)
     inputs = torch.cat([batch.inputs for batch in whole], dim=1)
     outputs = torch.cat([batch.outputs.values for batch in whole], dim=1)
@@ -109,9 +109,9 @@ def test_no_gradient_flows_over_a_seam(monkeypatch: pytest.MonkeyPatch, tmp_path
 
     def watched(*arguments: Any, **options: Any) -> StepResult:  # noqa: ANN401 (whatever `training_step` takes)
         handed.append(options["state"])
-        taught = training_step(*arguments, **options)
-        reached.append(taught.state)
-        return taught
+        result = training_step(*arguments, **options)
+        reached.append(result.state)
+        return result
 
     def evaluate(progress: Progress, _: LoopStatus) -> None:
         progress.history.append({"update": progress.update, "dev_loss": 1.0})
@@ -120,7 +120,7 @@ def test_no_gradient_flows_over_a_seam(monkeypatch: pytest.MonkeyPatch, tmp_path
     Loop(
         config=TrainingConfig(epochs=1, warmup=0), model=model, frozen=[], batches=batches, progress=Progress(),
         optimizer=SGD(model), checkpoints=Checkpoints(tmp_path), folder=RunFolder(tmp_path),
-        display=SilentDisplay(), evaluate=evaluate, check=lambda: None,
+        display=SilentDisplay(), evaluate=evaluate, check_signals=lambda: None,
     ).run()  # fmt: skip
     assert len(handed) == len(batches.plan(0)) == 2
     assert handed[0] is None

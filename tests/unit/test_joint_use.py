@@ -180,8 +180,8 @@ class Looking(SilentDisplay):
     def update(self, row: dict[str, float], total: int) -> None:  # noqa: ARG002
         self.there.append(self.path.is_file())
 
-    def say(self, sentence: str) -> None:
-        self.said.append(sentence)
+    def log(self, message: str) -> None:
+        self.said.append(message)
 
 
 @pytest.mark.usefixtures("no_pictures")

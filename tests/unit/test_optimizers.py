@@ -62,11 +62,11 @@ def test_state_out_and_in_goes_on_byte_for_byte(name: str, tmp_path: Path) -> No
     straight = network()
     optimizer = build_optimizer(CONFIGS[name], straight)
     learn(straight, optimizer, 3)
-    save_file(optimizer.tensors(), tmp_path / "optimizer.safetensors")
+    save_file(optimizer.state_dict(), tmp_path / "optimizer.safetensors")
     resumed = network()
     resumed.load_state_dict(straight.state_dict())
     other = build_optimizer(CONFIGS[name], resumed)
-    other.restore(load_file(tmp_path / "optimizer.safetensors"))
+    other.load_state_dict(load_file(tmp_path / "optimizer.safetensors"))
     learn(straight, optimizer, 3)
     learn(resumed, other, 3)
     for left, right in zip(weights(straight), weights(resumed), strict=True):
@@ -76,9 +76,9 @@ def test_state_out_and_in_goes_on_byte_for_byte(name: str, tmp_path: Path) -> No
 def test_state_is_named_and_a_copy() -> None:
     model = network()
     optimizer = build_optimizer(CONFIGS["adam"], model)
-    assert optimizer.tensors() == {}
+    assert optimizer.state_dict() == {}
     learn(model, optimizer, 1)
-    tensors = optimizer.tensors()
+    tensors = optimizer.state_dict()
     keys, names = ("step", "exp_avg", "exp_avg_sq"), ("0.weight", "0.bias", "2.weight", "2.bias")
     assert set(tensors) == {f"{key}/{name}" for key in keys for name in names}
     before = tensors["exp_avg/0.weight"].clone()

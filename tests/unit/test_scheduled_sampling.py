@@ -177,7 +177,7 @@ def test_teaching_without_a_share_is_as_before() -> None:
     plain = cross_entropy(model(batch.source, batch.inputs).logits, batch.outputs)
     assert torch.equal(training_step(model, batch, TrainingConfig()).loss.total, plain.total)
     torch.manual_seed(5)
-    assert not torch.equal(training_step(model, batch, TrainingConfig(), share=0.9).loss.total, plain.total)
+    assert not torch.equal(training_step(model, batch, TrainingConfig(), sampling=0.9).loss.total, plain.total)
 
 
 def test_hard_attention_hands_out_its_draws_step_by_step() -> None:
@@ -196,5 +196,5 @@ def test_what_is_not_a_number_is_left_to_the_loss() -> None:
     with torch.no_grad():
         model.decoder.output.bias.fill_(torch.nan)
     batch = batch_of([[4, 5, 6, 7], [8], [5, 5]])
-    taught = training_step(model, batch, TrainingConfig(), share=0.9)
-    assert not torch.isfinite(taught.loss.plain)
+    result = training_step(model, batch, TrainingConfig(), sampling=0.9)
+    assert not torch.isfinite(result.loss.plain)

@@ -99,7 +99,7 @@ def test_an_encoder_of_the_same_shape_is_taken_whole(tmp_path: Path) -> None:
     filled = Filled(changed(SEQ, "encoder.from", run))
     assert filled.changed == {name for name in there if name.startswith(("source.", "encoder."))}
     assert all(torch.equal(filled.after[name], there[name]) for name in filled.changed)
-    assert filled.said == [f"model.encoder.from: {run}: 9 tensors taken"]
+    assert filled.said == [f"model.encoder.from: {run}: 9 tensors copied"]
 
 
 def test_a_decoder_of_the_same_shape_is_taken_whole(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_a_language_model_becomes_a_decoder(tmp_path: Path) -> None:
     filled = Filled(changed(SEQ, "decoder.from", run))
     assert filled.changed == set(there)
     assert all(torch.equal(filled.after[name], there[name]) for name in there)
-    assert filled.said == [f"model.decoder.from: {run}: 7 tensors taken, 8 fresh (context, bridge, combine)"]
+    assert filled.said == [f"model.decoder.from: {run}: 7 tensors copied, 8 new (context, bridge, combine)"]
 
 
 def test_a_language_model_becomes_an_encoder(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_a_language_model_becomes_an_encoder(tmp_path: Path) -> None:
     made(tmp_path / "small", LM)
     both = Filled(changed(SEQ, "encoder.from", str(tmp_path / "small")), source=WORDS)
     assert len(both.changed) == 5
-    assert both.said[0].endswith("5 tensors taken, 4 fresh (layers.0.directions.1), 2 left out (output)")
+    assert both.said[0].endswith("5 tensors copied, 4 new (layers.0.directions.1), 2 unused (output)")
 
 
 def test_an_encoder_reads_as_the_language_model_did(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_a_transformer_language_model_becomes_either_part(tmp_path: Path) -> Non
     assert torch.equal(reader.after["source.embedding.table.weight"], there["decoder.embedding.table.weight"])
     writer = Filled(changed(TRANSFORMER, "decoder.from", run))
     assert writer.changed == set(there)
-    assert writer.said[0].endswith("fresh (cross-attention)")
+    assert writer.said[0].endswith("new (cross-attention)")
 
 
 def test_a_concatenated_network_takes_both_tables_where_the_tokens_are_the_same(tmp_path: Path) -> None:
@@ -186,16 +186,16 @@ def test_another_score_keeps_its_own_fresh_weights(tmp_path: Path) -> None:
     other = changed(changed(SEQ, "decoder.from", str(tmp_path / "run")), "context", {"kind": "attention"})
     filled = Filled(changed(other, "context.score", "bilinear"))
     assert not any(name.startswith("decoder.context.") for name in filled.changed)
-    assert "1 fresh (context), 4 left out (context)" in filled.said[0]
+    assert "1 new (context), 4 unused (context)" in filled.said[0]
 
 
 def test_a_deeper_run_leaves_layers_out_and_says_so(tmp_path: Path) -> None:
     made(tmp_path / "run", changed(SEQ, "decoder.layers", 2))
     [sentence] = Filled(changed(SEQ, "decoder.from", str(tmp_path / "run"))).said
-    assert "left out (stack, bridge)" in sentence
+    assert "unused (stack, bridge)" in sentence
     made(tmp_path / "flat", SEQ)
     [sentence] = Filled(changed(changed(SEQ, "decoder.from", str(tmp_path / "flat")), "decoder.layers", 2)).said
-    assert "fresh (stack, bridge)" in sentence
+    assert "new (stack, bridge)" in sentence
 
 
 def test_drawing_goes_on_as_if_nothing_had_been_loaded(tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_drawing_goes_on_as_if_nothing_had_been_loaded(tmp_path: Path) -> None:
     assert torch.equal(torch.rand(3), expected)
 
 
-MISFITS: dict[str, tuple[Values, Values, str, str]] = {
+PROBLEMS: dict[str, tuple[Values, Values, str, str]] = {
     "another size": (
         SEQ, changed(SEQ, "encoder.size", 5), "encoder", "model.encoder.size: 5, but RUN has 8; set it to 8",
     ),
@@ -245,22 +245,22 @@ MISFITS: dict[str, tuple[Values, Values, str, str]] = {
     ),
     "more enters a step": (
         LM, {**SEQ, "decoder": BAHDANAU}, "decoder",
-        "model.decoder.from: a step in RUN takes in the word, here the word and the context; choose a decoder of that "
-        "kind: luong without input_feeding, or plain with model.context.feed: start",
+        "model.decoder.from: a step in RUN reads the last token, here the last token and the context; "
+        "choose a decoder of that kind: luong without input_feeding, or plain with model.context.feed: start",
     ),
     "the context enters a step": (
         {**SEQ, "decoder": BAHDANAU}, SEQ, "decoder",
-        "model.decoder.from: a step in RUN takes in the word and the context, here the word; choose a decoder of that "
-        "kind: bahdanau, or plain with model.context.feed: every-step or both",
+        "model.decoder.from: a step in RUN reads the last token and the context, here the last token; "
+        "choose a decoder of that kind: bahdanau, or plain with model.context.feed: every-step or both",
     ),
     "a language model has no context": (
         {**SEQ, "decoder": BAHDANAU}, LM, "decoder",
-        "model.decoder.from: a step in RUN takes in the word and the context, here the word; model.kind: "
+        "model.decoder.from: a step in RUN reads the last token and the context, here the last token; model.kind: "
         "language-model has no such step, so this run cannot be used: give another run, or null",
     ),
     "nor has one network for both sides": (
         changed(SEQ, "decoder.input_feeding", True), {"kind": "concatenated", "decoder": PLAIN}, "decoder",
-        "model.decoder.from: a step in RUN takes in the word and the last attended state, here the word; "
+        "model.decoder.from: a step in RUN reads the last token and the last attended state, here the last token; "
         "model.kind: concatenated has no such step, so this run cannot be used: give another run, or null",
     ),
     "residuals that a language model has not": (
@@ -274,8 +274,8 @@ MISFITS: dict[str, tuple[Values, Values, str, str]] = {
     ),
     "less enters a step": (
         changed(SEQ, "decoder.input_feeding", True), SEQ, "decoder",
-        "model.decoder.from: a step in RUN takes in the word and the last attended state, here the word; choose a "
-        "decoder of that kind: luong with input_feeding",
+        "model.decoder.from: a step in RUN reads the last token and the last attended state, here the last token; "
+        "choose a decoder of that kind: luong with input_feeding",
     ),
     "another encoder": (
         SEQ, changed(SEQ, "encoder.bidirectional", False), "decoder",
@@ -296,16 +296,16 @@ MISFITS: dict[str, tuple[Values, Values, str, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", MISFITS)
+@pytest.mark.parametrize("name", PROBLEMS)
 def test_what_does_not_fit_is_said_with_both_numbers(name: str, tmp_path: Path) -> None:
-    there, here, part, sentence = MISFITS[name]
+    there, here, part, sentence = PROBLEMS[name]
     made(tmp_path / "run", there)
     run = str(tmp_path / "run")
     tokens = {"source": WORDS} if there["kind"] == "language-model" else {}
     assert problems(changed(here, f"{part}.from", run), **tokens)[0] == sentence.replace("RUN", run)
 
 
-def test_only_some_of_many_misfits_are_listed(tmp_path: Path) -> None:
+def test_only_some_of_many_problems_are_listed(tmp_path: Path) -> None:
     made(tmp_path / "run", changed(SEQ, "decoder.layers", 3))
     other = changed(changed(SEQ, "decoder.layers", 3), "encoder.size", 5)
     assert len(problems(changed(other, "decoder.from", str(tmp_path / "run")))) == 5
@@ -317,9 +317,9 @@ def test_other_tokens_are_named_with_both_sizes_and_the_remedy(tmp_path: Path) -
     run, lm = str(tmp_path / "run"), str(tmp_path / "lm")
     both = changed(changed(SEQ, "encoder.from", lm), "decoder.from", run)
     assert problems(both, target=OTHERS) == [
-        f"model.encoder.from: {lm} has 6 tokens, the source here 7, and they are not the same ones; "
+        f"model.encoder.from: {lm} has 6 tokens, the source here 7, and the vocabularies differ; "
         f"set data.source.tokenizer to {lm}",
-        f"model.decoder.from: {run} has 6 tokens, the target here 7, and they are not the same ones; "
+        f"model.decoder.from: {run} has 6 tokens, the target here 7, and the vocabularies differ; "
         f"set data.target.tokenizer to {run}",
     ]
 
@@ -328,7 +328,7 @@ def test_the_same_number_of_other_tokens_is_no_match(tmp_path: Path) -> None:
     made(tmp_path / "run", SEQ)
     other = WordTokenizer(["b", "a"])
     [sentence] = problems(changed(SEQ, "decoder.from", str(tmp_path / "run")), target=other)
-    assert "has 6 tokens, the target here 6, and they are not the same ones" in sentence
+    assert "has 6 tokens, the target here 6, and the vocabularies differ" in sentence
 
 
 def test_a_run_that_is_not_there_or_damaged(tmp_path: Path) -> None:
@@ -406,6 +406,6 @@ def test_weights_that_nobody_learns_are_said(tmp_path: Path) -> None:
     made(tmp_path / "lm", LM)
     frozen = changed(changed(SEQ, "decoder.from", str(tmp_path / "lm")), "decoder.freeze", True)
     [_, warning] = Filled(frozen).said
-    assert warning.startswith("warning: model.decoder.freeze: 8 tensors (context, bridge, combine) are of no run")
+    assert warning.startswith("warning: model.decoder.freeze: 8 tensors (context, bridge, combine) come from no run")
     [warning] = Filled(changed(SEQ, "encoder.freeze", True)).said
     assert warning.startswith("warning: model.encoder.freeze: 8 tensors (layers.0.directions.0, ")

@@ -51,8 +51,8 @@ def test_hard_attention_begins_with_soft(soft: Path, table: Path) -> None:
     assert weights.keys() - there.model.state_dict().keys() == {"decoder.context.alignment.baseline"}  # of rewards
     assert all(torch.equal(weights[name], tensor) for name, tensor in there.model.state_dict().items())
     assert [sentence.split(": ")[0] for sentence in said] == ["model.encoder.from", "model.decoder.from"]
-    assert "fresh" not in said[0]
-    assert "1 fresh (context)" in said[1]
+    assert "new (" not in said[0]
+    assert "1 new (context)" in said[1]
 
 
 def test_a_frozen_encoder_stays_with_its_front(soft: Path, table: Path, tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import resource
 import sys
 import time
 from pathlib import Path
@@ -48,6 +47,8 @@ def peak_memory() -> float:
     if status.exists():
         [kilobytes] = re.findall(r"^VmHWM:\s+(\d+) kB", status.read_text("ascii"), flags=re.MULTILINE)
         return float(kilobytes) * 1024 / 1e6
+    import resource  # not on Windows
+
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KILOBYTES / 1e6
 
 

@@ -1,4 +1,4 @@
-"""Everything that would go wrong with a training, found before it starts."""
+"""`antiphon check`: find everything that would go wrong in a training before it starts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from antiphon.data.tokenizers import Tokenizer
 from antiphon.errors import UserError
 from antiphon.model_folder import fresh_model
 from antiphon.text import amount
-from antiphon.training.step import build_batches, ctc_length_warnings, training_step
+from antiphon.training.run import build_batches
+from antiphon.training.step import ctc_length_warnings, training_step
 from antiphon.training.transfer import missing_runs, transfer_weights
 
 __all__ = ["CheckReport", "check_run"]
@@ -27,7 +28,7 @@ __all__ = ["CheckReport", "check_run"]
 
 @dataclass(frozen=True)
 class CheckReport:
-    """Problems stop a training, warnings do not."""
+    """Problems, which stop a training, and warnings, which do not."""
 
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -35,23 +36,23 @@ class CheckReport:
     dropped: dict[str, Any] = field(default_factory=lambda: Dropped().facts())
 
 
-def check_run(config: Config, say: Callable[[str], None]) -> CheckReport:
-    """Reads all the data, builds the model and tries one batch."""
-    missing = [*_unusable_tokenizers(config.data), *missing_runs(config.model)]
-    problems = list(dict.fromkeys([*check_config(config), *_unreadable(config.data), *missing]))
+def check_run(config: Config, log: Callable[[str], None]) -> CheckReport:
+    """Read all data, build the model and try one batch."""
+    missing = [*_tokenizer_problems(config.data), *missing_runs(config.model)]
+    problems = list(dict.fromkeys([*check_config(config), *_file_problems(config.data), *missing]))
     if problems:
         return CheckReport(problems=problems)
     try:
-        prepared = prepare(config.data, say)
-        facts, warnings = _tried(config, prepared)
+        prepared = prepare(config.data, log)
+        facts, warnings = _try_batch(config, prepared)
     except UserError as error:
         return CheckReport(problems=error.problems)
-    found = prepared.facts
-    return CheckReport(warnings=[*found["warnings"], *warnings], facts=facts, dropped=found["dropped"])
+    data = prepared.facts
+    return CheckReport(warnings=[*data["warnings"], *warnings], facts=facts, dropped=data["dropped"])
 
 
-def _unreadable(data: DataConfig) -> list[str]:
-    """The faults of each file, so that a bad train does not hide a bad dev."""
+def _file_problems(data: DataConfig) -> list[str]:
+    """The problems of each file, so that a bad train file does not hide a bad dev file."""
     problems: list[str] = []
     for files in (data.train, data.dev):
         if files is None:
@@ -59,14 +60,14 @@ def _unreadable(data: DataConfig) -> list[str]:
         try:
             dropped = Dropped()
             if not any(True for _ in read_pairs(files, data, dropped)) and not dropped.unreadable:
-                raise nothing_usable(files, data, dropped)  # what cannot be read is listed with all others of its kind
+                raise nothing_usable(files, data, dropped)  # unreadable lines are listed elsewhere, all together
         except UserError as error:
             problems += error.problems
     return problems
 
 
-def _unusable_tokenizers(data: DataConfig) -> list[str]:
-    """What is wrong with the tokenizers of other runs."""
+def _tokenizer_problems(data: DataConfig) -> list[str]:
+    """The problems of tokenizers that are taken from other runs."""
     try:
         given_tokenizers(data)
     except UserError as error:
@@ -74,65 +75,64 @@ def _unusable_tokenizers(data: DataConfig) -> list[str]:
     return []
 
 
-def _of_data(data: DataConfig, prepared: Prepared) -> list[str]:
-    """How much there is of it, and how long it is."""
-    target = prepared.target_tokenizer.size
+def _try_batch(config: Config, prepared: Prepared) -> tuple[list[str], list[str]]:
+    """Run the smallest batch; return facts about data, batches and model, and warnings."""
+    source, target = prepared.source, prepared.target_tokenizer
+    batches = build_batches(config, prepared)
+    plan = batches.plan(epoch=0)
+    with torch.random.fork_rng(devices=[]):  # the same loss each time, and the caller's random numbers stay
+        torch.manual_seed(config.training.seed)
+        model = fresh_model(config, source, target)
+        transferred: list[str] = []
+        transfer_weights(model, config, source, target, transferred.append)
+        batch = batches.collate(min(plan, key=len), epoch=0)
+        loss = training_step(model, batch, config.training).loss
+    loss.backward()
+    facts = [
+        *_data_facts(config.data, prepared),
+        f"batches: {len(plan):,} per epoch, padding {batches.padding(plan):.1%}",
+        f"model: {model.parameter_count:,} parameters; one batch tried, loss {float(loss.plain) / loss.count:.2f}",
+        *transferred,
+    ]
+    return facts, ctc_length_warnings(model, prepared.train)
+
+
+def _data_facts(data: DataConfig, prepared: Prepared) -> list[str]:
+    """Sizes and lengths of the data."""
+    train, dev, size = len(prepared.train), len(prepared.dev), prepared.target_tokenizer.size
     longest = [int(side.lengths.max()) for side in (prepared.train.source, prepared.train.target)]
     if data.window is not None:
         tokens = len(prepared.train.target.ids)
         return [
-            f"train: a stream of {tokens:,} tokens in {amount(len(prepared.train), 'lines')}; "
-            f"dev: {amount(len(prepared.dev), 'lines')}",
-            f"vocabulary: {target:,} tokens",
+            f"train: a stream of {tokens:,} tokens in {amount(train, 'lines')}; dev: {amount(dev, 'lines')}",
+            f"vocabulary: {size:,} tokens",
         ]
     if data.source is None:
         return [
-            f"train: {amount(len(prepared.train), 'texts')}; dev: {amount(len(prepared.dev), 'texts')}",
-            f"vocabulary: {target:,} tokens",
+            f"train: {amount(train, 'texts')}; dev: {amount(dev, 'texts')}",
+            f"vocabulary: {size:,} tokens",
             f"longest: {longest[1]} tokens",
         ]
-    count = f"train: {amount(len(prepared.train), 'pairs')}; dev: {amount(len(prepared.dev), 'sources')}"
+    pairs = f"train: {amount(train, 'pairs')}; dev: {amount(dev, 'sources')}"
     if not isinstance(prepared.source, Tokenizer):
-        return [count, *_of_sources(prepared), f"target: {target:,} different tokens, the longest has {longest[1]}"]
+        return [pairs, *_source_facts(prepared), f"target: vocabulary {size:,}, the longest has {longest[1]} tokens"]
     return [
-        count,
-        f"vocabulary: {prepared.source.size:,} source tokens, {target:,} target tokens",
+        pairs,
+        f"vocabulary: {prepared.source.size:,} source tokens, {size:,} target tokens",
         f"longest: {longest[0]} source tokens, {longest[1]} target tokens",
     ]
 
 
-def _of_sources(prepared: Prepared) -> list[str]:
-    """What each source is, and how long it gets."""
+def _source_facts(prepared: Prepared) -> list[str]:
+    """The kind, the size and the greatest length of each source."""
     rows = prepared.train.source
     parts = rows.parts if isinstance(rows, SeveralRows) else (rows,)
-    found = []
+    facts = []
     for number, (source, part) in enumerate(zip(prepared.source.parts, parts, strict=True), start=1):
         name = f"source {number}" if len(parts) > 1 else "source"
         longest, size = int(part.lengths.max()), source.sizes[0]
         if isinstance(source, Tokenizer):
-            found.append(f"{name}: text, {size:,} different tokens, the longest has {longest}")
+            facts.append(f"{name}: text, vocabulary {size:,}, the longest has {longest} tokens")
         else:
-            found.append(f"{name}: {source.kind}, vectors of {size:,} values, the longest has {longest}")
-    return found
-
-
-def _tried(config: Config, prepared: Prepared) -> tuple[list[str], list[str]]:
-    """Facts about the data, the batches and the model, one batch of which was tried; what to warn of."""
-    source, target = prepared.source, prepared.target_tokenizer
-    batches = build_batches(config, prepared)
-    planned = batches.plan(epoch=0)
-    with torch.random.fork_rng(devices=[]):  # the same words each time, and nobody else's random numbers are touched
-        torch.manual_seed(config.training.seed)
-        model = fresh_model(config, source, target)
-        parts: list[str] = []
-        transfer_weights(model, config, source, target, parts.append)
-        batch = batches.collate(min(planned, key=len), epoch=0)
-        loss = training_step(model, batch, config.training).loss
-    loss.backward()
-    facts = [
-        *_of_data(config.data, prepared),
-        f"batches: {len(planned):,} an epoch, padding {batches.padding(planned):.1%}",
-        f"model: {model.parameter_count:,} parameters; one batch tried, loss {float(loss.plain) / loss.count:.2f}",
-        *parts,
-    ]
-    return facts, ctc_length_warnings(model, prepared.train)
+            facts.append(f"{name}: {source.kind}, vectors of {size:,} values, the longest has {longest}")
+    return facts

@@ -1,4 +1,4 @@
-"""Checkpoints: folders that are there as a whole or not at all, each with its checksums."""
+"""Checkpoints: folders that exist as a whole or not at all, each with checksums."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from antiphon.sequence import Carried
 from antiphon.training.optimizers import Optimizer
 from antiphon.training.progress import Progress
 
-__all__ = ["Checkpoint", "Checkpoints", "average", "made_with"]
+__all__ = ["Checkpoint", "Checkpoints", "average", "numerical_environment"]
 
 WEIGHTS, OPTIMIZER, PROGRESS, MANIFEST = "model.safetensors", "optimizer.safetensors", "progress.json", "manifest.json"
-CARRIED = "carried/"  # what the names of a carried state's tensors begin with
+CARRIED = "carried/"  # prefix of the tensors of a carried state
 CHECKED = {WEIGHTS, OPTIMIZER, PROGRESS}
-BROKEN = (ValueError, KeyError, TypeError, AttributeError)  # what reading a broken manifest may raise
+BROKEN = (ValueError, KeyError, TypeError, AttributeError)  # raised by reading a broken manifest
 
 
-def made_with() -> dict[str, Any]:
-    """Sums are added in another order by other threads and other versions, so their last bits differ."""
+def numerical_environment() -> dict[str, Any]:
+    """The settings on which the last bits of a result depend: they change the order in which sums are added."""
     return {"threads": torch.get_num_threads(), "torch": torch.__version__}
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """One saved moment."""
+    """The saved state of a run at one update."""
 
     folder: Path
 
@@ -54,23 +54,23 @@ class Checkpoint:
 
     @property
     def finite(self) -> bool:
-        """Every weight is a number, and so was the last loss."""
+        """True if every weight and the last loss were finite."""
         try:
             return bool(self._manifest()["finite"])
         except (OSError, *BROKEN):
             return False
 
     @property
-    def made_with(self) -> dict[str, Any]:
-        """What the last bits of its numbers depend on."""
+    def numerical_environment(self) -> dict[str, Any]:
+        """The `numerical_environment` it was saved in."""
         return dict(self._manifest().get("made_with", {}))
 
     def damage(self) -> str | None:
-        """What is wrong with it, if anything."""
+        """A description of the damage, or None if every file has its checksum."""
         try:
             for name, digest in self._manifest()["files"].items():
                 if sha256(self.folder / name) != digest:
-                    return f"{name} does not have its checksum"
+                    return f"{name} does not match its checksum"
         except OSError as error:
             return f"{Path(error.filename or MANIFEST).name}: {error.strerror}"
         except BROKEN:
@@ -78,17 +78,16 @@ class Checkpoint:
         return None
 
     def carried(self) -> dict[str, Tensor]:
-        """The tensors of the state that goes on from batch to batch; none where nothing does."""
+        """The tensors of the state that is carried from batch to batch; empty if none is."""
         tensors = load_file(self.folder / OPTIMIZER)
         return {name.removeprefix(CARRIED): part.clone() for name, part in tensors.items() if name.startswith(CARRIED)}
 
     def restore(self, model: nn.Module, optimizer: Optimizer) -> Progress:
-        """Weights, optimiser, random numbers and position, as they were."""
+        """Restore weights, optimizer state and random numbers; return the progress."""
         model.load_state_dict(self.weights())
         tensors = load_file(self.folder / OPTIMIZER)
         torch.set_rng_state(tensors.pop("rng").clone())
-        kept = {name: tensor for name, tensor in tensors.items() if not name.startswith(CARRIED)}
-        optimizer.restore(kept)
+        optimizer.load_state_dict({name: part for name, part in tensors.items() if not name.startswith(CARRIED)})
         return self.progress()
 
 
@@ -108,25 +107,26 @@ class Checkpoints:
     ) -> Checkpoint:
         path = self.folder / f"{progress.update:08d}"
         weights = {name: tensor.detach().clone().contiguous() for name, tensor in model.state_dict().items()}
-        numbers = all(bool(torch.isfinite(tensor).all()) for tensor in weights.values())
-        going_on = carried.tensors() if carried else {}
-        between = {f"{CARRIED}{name}": part.clone().contiguous() for name, part in going_on.items()}
-        state = {**optimizer.tensors(), **between, "rng": torch.get_rng_state()}
+        finite = all(bool(torch.isfinite(tensor).all()) for tensor in weights.values())
+        carried_tensors = carried.tensors() if carried else {}
+        state = optimizer.state_dict()
+        state |= {f"{CARRIED}{name}": part.clone().contiguous() for name, part in carried_tensors.items()}
+        state["rng"] = torch.get_rng_state()
         with publish(path, replace=True) as folder:
             # Not safetensors' own save_file: its error for a full disk is not an OSError.
             (folder / WEIGHTS).write_bytes(save(weights))
             (folder / OPTIMIZER).write_bytes(save(state))
             (folder / PROGRESS).write_text(to_json(progress.to_json()), "utf-8")
             manifest = {
-                "finite": numbers and progress.skipped_in_a_row == 0,
-                "made_with": made_with(),
+                "finite": finite and progress.skipped_in_a_row == 0,
+                "made_with": numerical_environment(),
                 "files": {name: sha256(folder / name) for name in sorted(CHECKED)},
             }
             (folder / MANIFEST).write_text(to_json(manifest), "utf-8")
         return Checkpoint(path)
 
-    def recover(self, say: Callable[[str], None]) -> Checkpoint | None:
-        """The newest whole and finite one; those after it are named and thrown away, for training comes by again."""
+    def recover(self, log: Callable[[str], None]) -> Checkpoint | None:
+        """The newest intact and finite checkpoint; newer ones are reported and deleted, for training redoes them."""
         if self.folder.is_dir():
             sweep(self.folder)
         checkpoints = self.all()
@@ -135,16 +135,16 @@ class Checkpoints:
             damage = newest.damage()
             if damage is None and newest.finite:
                 return newest
-            fact = f"damaged ({damage})" if damage else "made when the loss was not a number"
+            fact = f"damaged ({damage})" if damage else "made when the loss was not finite"
             instead = f"using the one before, {checkpoints[-1].folder.name}" if checkpoints else "starting over"
-            say(f"{newest.folder}: {fact}; {instead}")
+            log(f"{newest.folder}: {fact}; {instead}")
             discard(newest.folder)
         return None
 
     def prune(self, keep: set[int], newest: int) -> None:
-        """Deletes all but the named updates, the `newest` ones and the newest finite one."""
+        """Delete all but the updates to `keep`, the `newest` ones and the newest finite one."""
         checkpoints = self.all()
-        finite = next((one.update for one in reversed(checkpoints) if one.finite), None)
+        finite = next((checkpoint.update for checkpoint in reversed(checkpoints) if checkpoint.finite), None)
         for checkpoint in checkpoints[:-newest]:
             if checkpoint.update not in keep and checkpoint.update != finite:
                 discard(checkpoint.folder)

@@ -1,4 +1,4 @@
-"""What a person sees while a model learns: a live bar in a terminal, plain lines elsewhere."""
+"""Progress display of a training: a live bar in a terminal, plain lines elsewhere; and its signal handling."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ __all__ = [
     "open_display",
 ]
 
-# Ctrl-C and SIGTERM as a polite question: the loop asks between batches whether to stop.
+# Ctrl-C and SIGTERM are remembered; the loop checks between batches whether to stop.
 
 EXIT_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
 
 class StopRequested(Exception):  # noqa: N818 - not an error
-    """A signal has come; whoever holds the state saves it and leaves."""
+    """A signal asks to stop: save the state and leave."""
 
     def __init__(self, exit_code: int) -> None:
         self.exit_code = exit_code
@@ -39,7 +39,7 @@ class StopRequested(Exception):  # noqa: N818 - not an error
 
 
 class StopSignals:
-    """While it is open, the first signal is remembered and the second leaves at once."""
+    """Inside this context the first signal is remembered, and the second ends the process at once."""
 
     def __init__(self) -> None:
         self.exit_code: int | None = None
@@ -59,20 +59,20 @@ class StopSignals:
     def _remember(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the signature is given
         code = EXIT_CODES[signal.Signals(number)]
         if self.exit_code is not None:
-            os._exit(code)  # every write is a rename: nothing can be left half written
+            os._exit(code)  # every write is a rename, so no file is left half written
         self.exit_code = code
 
     def check(self) -> None:
-        """Raises StopRequested if a signal has come."""
+        """Raise StopRequested after a signal."""
         if self.exit_code is not None:
             raise StopRequested(self.exit_code)
 
 
-Row = dict[str, float]
+Figures = dict[str, float]
 
 
 class DevSample(NamedTuple):
-    """An answer while training; where there is no reference, none is right or wrong."""
+    """The output for a dev example; without references it is neither right nor wrong."""
 
     source: str
     output: str
@@ -89,27 +89,27 @@ COLOURS = {"✓": "green", "✗": "red", "·": "dim"}
 
 
 class Display(Protocol):
-    """Four things to tell."""
+    """Receives the messages, updates and evaluations of a run."""
 
-    def say(self, sentence: str) -> None: ...
+    def log(self, message: str) -> None: ...
 
-    def update(self, row: Row, total: int) -> None: ...
+    def update(self, row: Figures, total: int) -> None: ...
 
-    def evaluation(self, row: Row, metrics: list[str], best: bool, samples: list[DevSample]) -> None: ...
+    def evaluation(self, row: Figures, metrics: list[str], best: bool, samples: list[DevSample]) -> None: ...
 
     def close(self) -> None: ...
 
 
 class SilentDisplay:
-    """For use as a library."""
+    """Shows nothing: for use as a library."""
 
-    def say(self, sentence: str) -> None:
+    def log(self, message: str) -> None:
         pass
 
-    def update(self, row: Row, total: int) -> None:
+    def update(self, row: Figures, total: int) -> None:
         pass
 
-    def evaluation(self, row: Row, metrics: list[str], best: bool, samples: list[DevSample]) -> None:
+    def evaluation(self, row: Figures, metrics: list[str], best: bool, samples: list[DevSample]) -> None:
         pass
 
     def close(self) -> None:
@@ -117,37 +117,40 @@ class SilentDisplay:
 
 
 class PlainDisplay:
-    """Lines for a file or a pipe: one every `every` updates and at each evaluation."""
+    """Prints lines for a file or a pipe: one per `every` updates and one per evaluation."""
 
     def __init__(self, console: Console, every: int = 50) -> None:
         self.console = console
         self.every = every
 
-    def say(self, sentence: str) -> None:
-        self._line(sentence)
+    def log(self, message: str) -> None:
+        self._print(message)
 
-    def update(self, row: Row, total: int) -> None:
+    def update(self, row: Figures, total: int) -> None:
         if int(row["update"]) % self.every == 0:
-            self._line(
+            self._print(
                 f"update {int(row['update'])}/{total}  epoch {int(row['epoch']) + 1}  loss {row['loss']:.3f}  "
                 f"{row['tokens_per_second']:.0f} tokens/s  padding {row['padding']:.1%}  "
-                f"rate {row['learning_rate']:.2e}  {_clock(row['remaining'])} left"
+                f"learning rate {row['learning_rate']:.2e}  {_clock(row['remaining'])} left"
             )
 
-    def evaluation(self, row: Row, metrics: list[str], best: bool, samples: list[DevSample]) -> None:
-        self._line(evaluation_line(row, metrics, best))
+    def evaluation(self, row: Figures, metrics: list[str], best: bool, samples: list[DevSample]) -> None:
+        values = "  ".join(f"{name} {row[name]:.2f}" for name in metrics)
+        losses = f"train loss {row['train_loss']:.3f}  dev loss {row['dev_loss']:.3f}"
+        star = "  ★ best so far" if best else ""
+        self._print(f"evaluation at update {int(row['update'])}  epoch {row['epoch']:.1f}  {losses}  {values}{star}")
         for sample in samples:
-            self._line(f"    {sample.mark} {visible(sample.source, keep=' ')} → {visible(sample.output, keep=' ')}")
+            self._print(f"    {sample.mark} {visible(sample.source, keep=' ')} → {visible(sample.output, keep=' ')}")
 
     def close(self) -> None:
         pass
 
-    def _line(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         self.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 class LiveDisplay(PlainDisplay):
-    """A bar that moves, with a table growing above it."""
+    """Shows a progress bar below a growing table of evaluations."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(console)
@@ -163,10 +166,10 @@ class LiveDisplay(PlainDisplay):
             transient=True,
         )
         self.task = self.bar.add_task("", total=None, epoch="1", loss="–", speed="–", padding="–")
-        self.headed = False
+        self.has_header = False
         self.started = False
 
-    def update(self, row: Row, total: int) -> None:
+    def update(self, row: Figures, total: int) -> None:
         if not self.started:
             self.bar.start()
             self.started = True
@@ -180,7 +183,7 @@ class LiveDisplay(PlainDisplay):
             padding=f"{row['padding']:.1%}",
         )
 
-    def evaluation(self, row: Row, metrics: list[str], best: bool, samples: list[DevSample]) -> None:
+    def evaluation(self, row: Figures, metrics: list[str], best: bool, samples: list[DevSample]) -> None:
         cells = {
             "update": f"{int(row['update'])}",
             "epoch": f"{row['epoch']:.1f}",
@@ -188,9 +191,9 @@ class LiveDisplay(PlainDisplay):
             "dev loss": f"{row['dev_loss']:.3f}",
             **{name: f"{row[name]:.2f}" for name in metrics},
         }
-        if not self.headed:
+        if not self.has_header:
             self.console.print("[bold]" + "".join(f"{name:>{_width(name)}}" for name in cells) + "[/bold]")
-            self.headed = True
+            self.has_header = True
         line = "".join(f"{cell:>{_width(name)}}" for name, cell in cells.items())
         self.console.print(line + (" [yellow]★[/yellow]" if best else ""), highlight=False)
         for sample in samples:
@@ -200,13 +203,6 @@ class LiveDisplay(PlainDisplay):
 
     def close(self) -> None:
         self.bar.stop()
-
-
-def evaluation_line(row: Row, metrics: list[str], best: bool) -> str:
-    figures = "  ".join(f"{name} {row[name]:.2f}" for name in metrics)
-    star = "  ★ best so far" if best else ""
-    losses = f"train loss {row['train_loss']:.3f}  dev loss {row['dev_loss']:.3f}"
-    return f"evaluation at update {int(row['update'])}  epoch {row['epoch']:.1f}  {losses}  {figures}{star}"
 
 
 def _width(name: str) -> int:
@@ -219,6 +215,6 @@ def _clock(seconds: float) -> str:
 
 
 def open_display() -> Display:
-    """The live one if stderr is a terminal."""
+    """A live display if stderr is a terminal, else a plain one."""
     console = Console(stderr=True)
     return LiveDisplay(console) if console.is_terminal else PlainDisplay(console)

@@ -1,4 +1,4 @@
-"""What happens at an evaluation: real decoding of dev, figures, samples, the best weights kept."""
+"""Evaluation while training: decode dev, compute metrics, keep the best weights."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from antiphon.training.run_folder import RunFolder
 __all__ = ["Evaluator", "evenly_spaced"]
 
 SAMPLES = 3
-PROMPT, CHARACTERS = 4, 12  # tokens of a text that a language model is given, to see how it goes on
-WRITTEN = 60  # and so many it may write
+PROMPT_TOKENS, PROMPT_CHARACTERS = 4, 12  # of a text that a language model continues
+CONTINUATION = 60  # tokens it may write
 
 
 def evenly_spaced(examples: list[Example], count: int) -> list[Example]:
-    """So many examples at even distances: dev may be sorted."""
+    """Up to `count` examples at even distances: dev may be sorted."""
     count = min(count, len(examples))
     return [examples[number * len(examples) // count] for number in range(count)]
 
@@ -42,38 +42,39 @@ class Evaluator:
         self.metrics: list[str] = [name for name in wanted if name != "loss"]  # which is always there
         self.compared: list[str] = [name for name in wanted if name not in LIKELIHOOD_METRICS]
 
-    def __call__(self, progress: Progress, moment: LoopStatus) -> None:
-        figures, samples = self.figures()
+    def __call__(self, progress: Progress, status: LoopStatus) -> None:
+        values, samples = self.evaluate()
         row = {
             "update": progress.update,
-            "epoch": round(moment.epochs, 4),
+            "epoch": round(status.epochs, 4),
             "train_loss": progress.mean_loss,
-            **figures,
-            "learning_rate": moment.learning_rate,
-            "tokens_per_second": moment.tokens_per_second,
-            "padding": moment.padding,
+            **values,
+            "learning_rate": status.learning_rate,
+            "tokens_per_second": status.tokens_per_second,
+            "padding": status.padding,
             "seconds": progress.seconds,
         }
         progress.history.append(row)
         progress.loss_sum, progress.loss_count = 0.0, 0
-        self._keep(progress, row, samples)
+        self._record(progress, row, samples)
 
-    def figures(self) -> tuple[dict[str, float], list[DevSample]]:
-        """dev_loss, perplexity and the chosen metrics of the weights as they are; a few answers."""
+    def evaluate(self) -> tuple[dict[str, float], list[DevSample]]:
+        """dev_loss, perplexity and the configured metrics of the current weights, and a few outputs."""
         self.generator.model.eval()
-        found = likelihood(self.generator, self.dev, self.config.decoding.batch_size)
-        of_loss = dict.fromkeys(["perplexity", *(name for name in self.metrics if name in LIKELIHOOD_METRICS)])
-        figures = {name: likelihood_value(found, name) for name in of_loss}
-        figures = {"dev_loss": likelihood_value(found, "loss"), **figures}
+        statistics = likelihood(self.generator, self.dev, self.config.decoding.batch_size)
+        names = dict.fromkeys(["perplexity", *(name for name in self.metrics if name in LIKELIHOOD_METRICS)])
+        values = {"dev_loss": likelihood_value(statistics, "loss")}
+        values |= {name: likelihood_value(statistics, name) for name in names}
         if self.config.data.source is None:
-            return figures, self._continuations()
+            return values, self._continuations()
         if not self.compared:
-            return figures, self._samples([])
+            return values, self._samples([])
         decoded = evaluate_examples(self.generator, self.decoded, metrics=self.compared, beam=1, samples=0)
-        return {**figures, **{name: one.value for name, one in decoded.values.items()}}, self._samples(decoded.outputs)
+        values |= {name: estimate.value for name, estimate in decoded.values.items()}
+        return values, self._samples(decoded.outputs)
 
     def _samples(self, outputs: list[str]) -> list[DevSample]:
-        """The first few with their answers, also when no metric asked for answers."""
+        """The first few examples with their outputs, which are decoded if no metric needed them."""
         shown = self.decoded[:SAMPLES]
         if not outputs:
             answers = self.generator.generate([example.source for example in shown], beam=1, weights=False)
@@ -84,30 +85,24 @@ class Evaluator:
         ]
 
     def _continuations(self) -> list[DevSample]:
-        """The beginnings of a few texts, and how a language model goes on."""
+        """The beginnings of a few texts, continued by a language model."""
         tokenizer = self.generator.target_tokenizer
         texts = evenly_spaced([example for example in self.dev if example.references[0].strip()], SAMPLES)
-        length = CHARACTERS if tokenizer.spells else PROMPT
+        length = PROMPT_CHARACTERS if tokenizer.spells else PROMPT_TOKENS
         prompts = [tokenizer.decode(tokenizer.encode(example.references[0])[:length]) for example in texts]
-        longest = min(WRITTEN, self.config.decoding.max_length)
+        longest = min(CONTINUATION, self.config.decoding.max_length)
         answers = self.generator.generate(prompts, beam=1, max_length=longest, weights=False)
         return [DevSample(prompt, answer.text) for prompt, answer in zip(prompts, answers, strict=True)]
 
-    def _keep(self, progress: Progress, row: dict[str, float], samples: list[DevSample]) -> None:
+    def _record(self, progress: Progress, row: dict[str, float], samples: list[DevSample]) -> None:
+        """Write samples and metrics, save the weights if they are the best so far, and show the evaluation."""
         best = best_evaluation(progress.history, self.config.training.metric)
         if best is row:
             save_weights(self.folder.path, self.generator.model.state_dict())
-        self.folder.append(
-            self.folder.samples,
-            [
-                {
-                    "update": progress.update,
-                    "source": sample.source,
-                    "references": list(sample.references),
-                    "output": sample.output,
-                }
-                for sample in samples
-            ],
-        )
+        lines = [
+            {"update": progress.update, "source": source, "references": list(references), "output": output}
+            for source, output, references in samples
+        ]
+        self.folder.append(self.folder.samples, lines)
         self.folder.write_metrics(progress.history, int(best["update"]) if best else None)
         self.display.evaluation(row, self.metrics, best is row, samples)

@@ -1,4 +1,4 @@
-"""The end of a run: which weights it keeps, and the pictures and pages to look at."""
+"""The end of a run: choose its weights, draw plots, write reports."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from antiphon.data.build_source import one_text
 from antiphon.errors import DivergedError
-from antiphon.files import disk_errors
+from antiphon.files import disk_errors, to_json, write_text
 from antiphon.inference.generator import Generator
 from antiphon.model_folder import LoadedModel, is_whole, load_weights, save_weights
 from antiphon.plots.attention_matrix import draw_attention
@@ -25,12 +25,12 @@ from antiphon.training.run_folder import RunFolder
 
 __all__ = ["draw_plots", "finish", "is_finished", "load_weights_into", "write_reports"]
 
-PICTURES = 4
-WITH_HEADS = 2  # of them, those whose every head is drawn, where there are many
+PLOTS = 4
+HEAD_PLOTS = 2  # of them, those with a plot of every head
 
 
 def is_finished(folder: RunFolder, reason: str) -> bool:
-    """The end was written down to its last file, the report, and the model is whole."""
+    """True if the run stopped for this reason, wrote all its files, and its model is intact."""
     try:
         stopped = json.loads(folder.summary.read_bytes())["stopped"]
     except (OSError, ValueError, KeyError, TypeError):
@@ -39,59 +39,56 @@ def is_finished(folder: RunFolder, reason: str) -> bool:
 
 
 def finish(evaluator: Evaluator, progress: Progress, checkpoints: Checkpoints, *, epochs: float, reason: str) -> None:
-    """The best or the averaged weights go to the model folder, with everything that shows them."""
+    """Save the best or the averaged weights, and write plots and reports of them."""
     training, display, folder = evaluator.config.training, evaluator.display, evaluator.folder
     best = best_evaluation(progress.history, training.metric)
     if best is None:
         raise DivergedError(
-            f"{folder.path}: the loss on dev was not a number at any evaluation; "
-            f"lower training.learning_rate (now {training.learning_rate}) and begin again with --fresh or another --out"
+            f"{folder.path}: the dev loss was not finite at any evaluation; lower training.learning_rate "
+            f"(now {training.learning_rate}) and start again with --fresh or another --out"
         )
-    folder.report.unlink(missing_ok=True)  # it comes back last: while it is not there, the end has not been reached
-    whole = _whole_checkpoints(progress, checkpoints, training.average, int(best["update"]), display.say)
-    kept = whole.get(int(best["update"]))
-    weights = kept.weights() if kept else load_weights(folder.path)
+    folder.report.unlink(missing_ok=True)  # written last: without it the run is not finished
+    intact = _intact_checkpoints(progress, checkpoints, training.average, int(best["update"]), display.log)
+    checkpoint = intact.get(int(best["update"]))
+    weights = checkpoint.weights() if checkpoint else load_weights(folder.path)
     kind, value = "best", metric_value(best, training.metric)
-    chosen = [whole[int(row["update"])] for row in progress.history[-training.average :] if int(row["update"]) in whole]
+    updates = [int(row["update"]) for row in progress.history[-training.average :]]
+    chosen = [intact[update] for update in updates if update in intact]
     if training.average > 1 and len(chosen) > 1:
         averaged = average(chosen)
-        figure = metric_value(_figures(evaluator, averaged), training.metric)
-        display.say(f"last {len(chosen)} evaluations averaged: {training.metric} {figure:.4g} (best: {value:.4g})")
+        load_weights_into(evaluator, averaged)
+        figure = metric_value(evaluator.evaluate()[0], training.metric)
+        display.log(f"average of the last {len(chosen)} weights: {training.metric} {figure:.4g} (best: {value:.4g})")
         if is_better(training.metric, figure, value):
             weights, kind, value = averaged, "averaged", figure
     save_weights(folder.path, weights)
     load_weights_into(evaluator, weights)
     draw_plots(evaluator, progress)
     write_reports(evaluator, progress, epochs=epochs, stopped=reason, weights=kind, value=value)
-    display.say(f"done: {reason}; {training.metric} {value:.4g} with the {kind} weights, in {folder.path}")
+    display.log(f"done: {reason}; {training.metric} {value:.4g} with the {kind} weights, in {folder.path}")
 
 
-def _whole_checkpoints(
-    progress: Progress, checkpoints: Checkpoints, last: int, best: int, say: Callable[[str], None]
+def _intact_checkpoints(
+    progress: Progress, checkpoints: Checkpoints, last: int, best: int, log: Callable[[str], None]
 ) -> dict[int, Checkpoint]:
-    """The checkpoints of the best and the last evaluations by update; one that is damaged is named and left out."""
+    """The checkpoints of the best and the last evaluations by update; damaged ones are reported and left out."""
     wanted = {best, *(int(row["update"]) for row in progress.history[-last:])}
-    whole = {one.update: one for one in checkpoints.all() if one.update in wanted and one.damage() is None}
-    for update in sorted(wanted - whole.keys()):
-        instead = "the best weights are taken from the model folder" if update == best else "left out of the average"
-        say(f"{checkpoints.folder / f'{update:08d}'}: missing or damaged; {instead}")
-    return whole
-
-
-def _figures(evaluator: Evaluator, weights: dict[str, Tensor]) -> dict[str, float]:
-    load_weights_into(evaluator, weights)
-    figures, _ = evaluator.figures()
-    return figures
+    candidates = {checkpoint.update: checkpoint for checkpoint in checkpoints.all() if checkpoint.update in wanted}
+    intact = {update: checkpoint for update, checkpoint in candidates.items() if checkpoint.damage() is None}
+    for update in sorted(wanted - intact.keys()):
+        instead = "using the weights in the model folder" if update == best else "left out of the average"
+        log(f"{checkpoints.folder / f'{update:08d}'}: missing or damaged; {instead}")
+    return intact
 
 
 def load_weights_into(evaluator: Evaluator, weights: dict[str, Tensor]) -> None:
-    """From now on the evaluator speaks with these weights."""
+    """Load weights into the evaluator's model."""
     with torch.no_grad():
         evaluator.generator.model.load_state_dict(weights)
 
 
 def draw_plots(evaluator: Evaluator, progress: Progress) -> None:
-    """results.png and attention/*.png."""
+    """Draw results.png and attention/*.png."""
     metric = evaluator.config.training.metric
     best = best_evaluation(progress.history, metric)
     if best:
@@ -103,45 +100,44 @@ def draw_plots(evaluator: Evaluator, progress: Progress) -> None:
 def write_reports(
     evaluator: Evaluator, progress: Progress, *, epochs: float, stopped: str, weights: str, value: float | None = None
 ) -> None:
-    """summary.json, card.md and, last, report.html."""
+    """Write summary.json, card.md and, last, report.html."""
     folder, metric = evaluator.folder, evaluator.config.training.metric
     best = best_evaluation(progress.history, metric)
-    folder.write_summary(
-        {
-            "parameters": evaluator.generator.model.parameter_count,
-            "best_update": int(best["update"]) if best else None,
-            "metric": metric,
-            "best_value": value if value is not None else (metric_value(best, metric) if best else None),
-            "updates": progress.update,
-            "epochs": round(epochs, 4),
-            "seconds": round(progress.seconds, 1),
-            "stopped": stopped,
-            "weights": weights,
-            "skipped_updates": progress.skipped,
-        }
-    )
+    summary = {
+        "parameters": evaluator.generator.model.parameter_count,
+        "best_update": int(best["update"]) if best else None,
+        "metric": metric,
+        "best_value": value if value is not None else (metric_value(best, metric) if best else None),
+        "updates": progress.update,
+        "epochs": round(epochs, 4),
+        "seconds": round(progress.seconds, 1),
+        "stopped": stopped,
+        "weights": weights,
+        "skipped_updates": progress.skipped,
+    }
+    write_text(folder.summary, to_json(summary))
     write_card(folder.path)
     write_report(folder.path)
 
 
 def _draw_attention(evaluator: Evaluator) -> None:
     if evaluator.config.data.source is None:
-        return  # a language model has no source to look at
+        return  # a language model has no source to attend to
     folder = evaluator.folder.attention
     with disk_errors(folder):
         folder.mkdir(exist_ok=True)
-    spoken = evaluator.generator
-    spoken.model.eval()
-    # One without a check: pictures take a moment, and a signal has been heard already.
-    generator = Generator(LoadedModel(spoken.config, spoken.model, spoken.source, spoken.target_tokenizer))
-    sources = [example.source for example in evaluator.decoded[:PICTURES]]
+    trained = evaluator.generator
+    trained.model.eval()
+    # A generator that ignores signals: plots take only a moment.
+    generator = Generator(LoadedModel(trained.config, trained.model, trained.source, trained.target_tokenizer))
+    sources = [example.source for example in evaluator.decoded[:PLOTS]]
     for number, answer in enumerate(generator.generate(sources, beam=1, looks=True), start=1):
         path = folder / f"{number}.png"
         if answer.weights is not None and not one_text(evaluator.config.data):
             draw_sources(answer, evaluator.config, path)
         elif answer.weights is not None:
             draw_attention(answer.weights, answer.source_tokens, answer.tokens, path, title=answer.text)
-        if number <= WITH_HEADS and answer.looks is not None and answer.looks.kinds:
+        if number <= HEAD_PLOTS and answer.looks is not None and answer.looks.kinds:
             view = view_of(generator, answer)
             if view.weights.shape[:2] != (1, 1):
                 draw_view(view, folder / f"{number}-heads.png", title=answer.text)

@@ -6,7 +6,6 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -31,32 +30,6 @@ __all__ = ["Loop"]
 LOG_EVERY = 20
 
 
-@dataclass
-class Window:
-    """What happened in the last few updates, for the bar and the log."""
-
-    losses: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=LOG_EVERY))
-    times: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=LOG_EVERY))
-
-    def add(self, loss: float, count: int, seconds: float) -> None:
-        self.losses.append((loss, count))
-        self.times.append((seconds, count))
-
-    @property
-    def loss(self) -> float:
-        return sum(loss for loss, _ in self.losses) / max(1, sum(count for _, count in self.losses))
-
-    @property
-    def tokens_per_second(self) -> float:
-        if not self.times:
-            return math.nan  # a resumed process that has made no update yet
-        return sum(count for _, count in self.times) / max(1e-9, sum(seconds for seconds, _ in self.times))
-
-    @property
-    def seconds(self) -> float:
-        return sum(seconds for seconds, _ in self.times) / max(1, len(self.times))
-
-
 class Loop:
     """Updates, evaluations and checkpoints until there is a reason to stop."""
 
@@ -74,21 +47,21 @@ class Loop:
         folder: RunFolder,
         display: Display,
         evaluate: Callable[[Progress, LoopStatus], None],
-        check: Callable[[], None],
+        check_signals: Callable[[], None],
     ) -> None:
         self.config = config
         self.model = model
         self.frozen = frozen
         self.optimizer = optimizer
         self.batches = batches
-        self.carried = carried
+        self.carried = carried  # the state after the last window of a stream
         self.progress = progress
         self.checkpoints = checkpoints
         self.folder = folder
         self.display = display
         self.evaluate = evaluate
-        self.check = check
-        self.window = Window()
+        self.check_signals = check_signals
+        self.recent = RecentUpdates()
         self.plan = batches.plan(progress.epoch)
         self.padding = batches.padding(self.plan)
         self.updates_per_epoch = math.ceil(len(self.plan) / config.accumulate)
@@ -96,40 +69,18 @@ class Loop:
         self.updates = total if config.max_updates is None else min(total, config.max_updates)
 
     def run(self) -> str:
-        """Trains; returns the reason it stopped."""
-        self._prune()  # a kill may have come between the last checkpoint and this
+        """Train; return the reason for stopping."""
+        self._prune_checkpoints()  # the process may have been killed before it could
         while True:
             if self._evaluation_due():
-                self.evaluate(self.progress, self._moment())
-                self._save()
-            reason = self.reason_to_stop()
-            if reason:
+                self.evaluate(self.progress, self._status())
+                self._save_checkpoint()
+            if reason := self.reason_to_stop():
                 return reason
             self._update()
             if self.config.checkpoint_every and self.progress.update % self.config.checkpoint_every == 0:
-                self._save()
-            self.check()
-
-    def save(self) -> None:
-        """A checkpoint of this moment, unless there is one."""
-        if not any(one.update == self.progress.update for one in self.checkpoints.all()):
-            self._save()
-
-    @property
-    def epochs(self) -> float:
-        """Passes over the data so far."""
-        return self.progress.epoch + self.progress.batch / len(self.plan)
-
-    def _moment(self) -> LoopStatus:
-        return LoopStatus(
-            epochs=self.epochs,
-            learning_rate=self._rate(self.progress.update),
-            tokens_per_second=self.window.tokens_per_second,
-            padding=self.padding,
-        )
-
-    def _rate(self, number: int) -> float:
-        return learning_rate(self.config, self.progress.history, number=number, updates=self.updates)
+                self._save_checkpoint()
+            self.check_signals()
 
     def _evaluation_due(self) -> bool:
         progress = self.progress
@@ -139,7 +90,7 @@ class Loop:
         return progress.update % every == 0 or progress.update >= self.updates
 
     def reason_to_stop(self) -> str | None:
-        """Why no further update is made, if so."""
+        """All updates are done, or early stopping; None: training goes on."""
         if self._evaluation_due():
             return None
         if self.progress.update >= self.updates:
@@ -151,43 +102,54 @@ class Loop:
         return None
 
     def _update(self) -> None:
-        began = time.perf_counter()
-        rows = self.plan[self.progress.batch : self.progress.batch + self.config.accumulate]
-        count = sum(self.batches.tokens(batch) for batch in rows)
-        rate = self._rate(self.progress.update + 1)
-        epoch = self.progress.epoch
-        loss, finite = self._backward(rows, count)
+        """Accumulate gradients over a few batches, step the optimizer, advance in the plan."""
+        began, progress = time.perf_counter(), self.progress
+        batches = self.plan[progress.batch : progress.batch + self.config.accumulate]
+        tokens = sum(self.batches.tokens(rows) for rows in batches)
+        epoch, rate = progress.epoch, self._learning_rate(progress.update + 1)
+        loss, finite = self._backward(batches, tokens)
         if finite:
             self.optimizer.step(rate)
-        self._advance(len(rows))
+        self._advance(len(batches))
         seconds = time.perf_counter() - began
-        self.progress.seconds += seconds
-        self._note(loss, count, seconds, rate, finite, epoch)
+        progress.seconds += seconds
+        if finite:
+            self.recent.add(loss, tokens, seconds)
+            self._log_update(loss, tokens, rate, epoch)
+        else:
+            self._skip_update()
 
-    def _backward(self, rows: list[np.ndarray], count: int) -> tuple[float, bool]:
-        """Gradients of the mean loss over all the batches of an update; whether all is a number."""
+    def _backward(self, batches: list[np.ndarray], tokens: int) -> tuple[float, bool]:
+        """Compute the gradient of the mean loss over all tokens; return the summed loss and whether all is finite."""
         self.model.train()
         for part in self.frozen:
-            part.eval()  # no dropout, no new statistics: it stays as it is
-        share = sampling_probability(self.config, number=self.progress.update + 1, updates=self.updates)
+            part.eval()  # no dropout, no new statistics
         self.model.zero_grad()
-        total = 0.0
-        for batch_rows in rows:
-            batch = self.batches.collate(batch_rows, self.progress.epoch)
-            taught = training_step(
+        total, sampling = 0.0, self._sampling_probability()
+        for rows in batches:
+            batch = self.batches.collate(rows, self.progress.epoch)
+            result = training_step(
                 self.model,
                 batch,
                 self.config,
-                share=share,
+                sampling=sampling,
                 forbidden=self.batches.forbidden,
                 state=self.carried,
             )
-            taught.loss.backward(scale=1.0 / count)
-            total += float(taught.loss.plain)
+            result.loss.backward(scale=1.0 / tokens)
+            total += float(result.loss.plain)
             if self.batches.carries:
-                self.carried = taught.state.detach()  # truncated backpropagation through time
+                self.carried = result.state.detach()  # truncated backpropagation through time
         norm = clip_grad_norm_(self.model.parameters(), self.config.clip or math.inf)
         return total, math.isfinite(total) and bool(torch.isfinite(norm))
+
+    def _sampling_probability(self) -> float:
+        if not self.config.sampling:
+            return 0.0
+        return sampling_probability(self.config, number=self.progress.update + 1, updates=self.updates)
+
+    def _learning_rate(self, update: int) -> float:
+        return learning_rate(self.config, self.progress.history, number=update, updates=self.updates)
 
     def _advance(self, batches: int) -> None:
         progress = self.progress
@@ -198,50 +160,97 @@ class Loop:
             self.plan = self.batches.plan(progress.epoch)
             self.carried = None
 
-    def _note(self, loss: float, count: int, seconds: float, rate: float, finite: bool, epoch: int) -> None:
+    def _log_update(self, loss: float, tokens: int, rate: float, epoch: int) -> None:
         progress = self.progress
-        if not finite:
-            self.carried = None  # what is not a number would go on for ever
-            self._skipped()
-            return
         progress.skipped_in_a_row = 0
-        progress.loss_sum, progress.loss_count = progress.loss_sum + loss, progress.loss_count + count
-        self.window.add(loss, count, seconds)
+        progress.loss_sum, progress.loss_count = progress.loss_sum + loss, progress.loss_count + tokens
         row = {
             "update": progress.update,
             "epoch": epoch,
-            "loss": self.window.loss,
+            "loss": self.recent.loss,
             "learning_rate": rate,
-            "tokens_per_second": self.window.tokens_per_second,
+            "tokens_per_second": self.recent.tokens_per_second,
             "padding": self.padding,
             "seconds": progress.seconds,
         }
-        remaining = (self.updates - progress.update) * self.window.seconds
+        remaining = (self.updates - progress.update) * self.recent.seconds_per_update
         self.display.update({**row, "remaining": remaining}, self.updates)
         if progress.update % LOG_EVERY == 0 or progress.update == 1:
             self.folder.append(self.folder.log, [row])
 
-    def _skipped(self) -> None:
+    def _skip_update(self) -> None:
+        """Count an update whose loss or gradient is not finite; raise DivergedError after too many in a row."""
         progress = self.progress
+        self.carried = None  # it may hold NaN, which would never leave it
         progress.skipped += 1
         progress.skipped_in_a_row += 1
-        self.display.say(f"update {progress.update}: the loss or its gradient is not a number; skipped")
+        self.display.log(f"update {progress.update}: the loss or its gradient is not finite; skipped")
         if progress.skipped_in_a_row >= self.config.bad_updates:
             raise DivergedError(
-                f"{self.folder.path}: the loss was not a number {progress.skipped_in_a_row} updates in a row, "
+                f"{self.folder.path}: the loss was not finite in {progress.skipped_in_a_row} updates in a row, "
                 f"up to update {progress.update}; lower training.learning_rate (now {self.config.learning_rate}) "
-                f"or training.clip (now {self.config.clip}) and begin again with --fresh or another --out. "
-                "The weights of before are in the folder and can be used"
+                f"or training.clip (now {self.config.clip}) and start again with --fresh or another --out. "
+                "The folder keeps usable weights from before"
             )
 
-    def _save(self) -> None:
-        self.checkpoints.save(self.model, self.optimizer, self.progress, self.carried)
-        self._prune()
+    @property
+    def epochs(self) -> float:
+        """Passes over the data so far."""
+        return self.progress.epoch + self.progress.batch / len(self.plan)
 
-    def _prune(self) -> None:
-        """The newest stay, the best, and those that will be averaged."""
+    def _status(self) -> LoopStatus:
+        return LoopStatus(
+            epochs=self.epochs,
+            learning_rate=self._learning_rate(self.progress.update),
+            tokens_per_second=self.recent.tokens_per_second,
+            padding=self.padding,
+        )
+
+    def save(self) -> None:
+        """Save a checkpoint of the current update, unless there is one."""
+        if not any(checkpoint.update == self.progress.update for checkpoint in self.checkpoints.all()):
+            self._save_checkpoint()
+
+    def _save_checkpoint(self) -> None:
+        self.checkpoints.save(self.model, self.optimizer, self.progress, self.carried)
+        self._prune_checkpoints()
+
+    def _prune_checkpoints(self) -> None:
+        """Keep the newest checkpoints, the best, and those that will be averaged."""
         history = self.progress.history
         best = best_evaluation(history, self.config.metric)
         evaluated = [int(row["update"]) for row in history[-self.config.average :]]
         keep = {*evaluated, int(best["update"])} if best else {*evaluated}
         self.checkpoints.prune(keep, self.config.keep)
+
+
+class RecentUpdates:
+    """Averages over the last few updates, for the progress bar and the log."""
+
+    def __init__(self) -> None:
+        self.updates: deque[tuple[float, int, float]] = deque(maxlen=LOG_EVERY)  # loss, tokens, seconds
+
+    def add(self, loss: float, tokens: int, seconds: float) -> None:
+        self.updates.append((loss, tokens, seconds))
+
+    @property
+    def tokens(self) -> int:
+        return sum(tokens for _, tokens, _ in self.updates)
+
+    @property
+    def seconds(self) -> float:
+        return sum(seconds for _, _, seconds in self.updates)
+
+    @property
+    def loss(self) -> float:
+        """The training loss per token."""
+        return sum(loss for loss, _, _ in self.updates) / max(1, self.tokens)
+
+    @property
+    def tokens_per_second(self) -> float:
+        """NaN before the first update of a resumed process."""
+        return self.tokens / max(1e-9, self.seconds) if self.updates else math.nan
+
+    @property
+    def seconds_per_update(self) -> float:
+        return self.seconds / max(1, len(self.updates))

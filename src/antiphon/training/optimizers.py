@@ -1,7 +1,7 @@
-"""Optimisers. What they remember is named tensors, so that it can be saved without pickle.
+"""Optimizers, whose state is named tensors that can be saved without pickle, and learning rate schedules.
 
 The steps are torch's functions. Its classes are not used: their first step imports torch's compiler, which takes
-seconds at each start of a training.
+seconds whenever training starts.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from antiphon.training.progress import evaluations_without_improvement
 
 __all__ = ["SGD", "Adam", "Optimizer", "build_optimizer", "learning_rate"]
 
-# The learning rate as a pure function of where training stands.
+# The learning rate is a pure function of the update and the evaluations so far.
 
 
 def learning_rate(config: TrainingConfig, history: list[dict[str, float]], *, number: int, updates: int) -> float:
-    """The rate of update `number` (from 1) of `updates` in all; `history` are the evaluations before it."""
-    climb = min(1.0, number / config.warmup) if config.warmup else 1.0
-    return config.learning_rate * climb * _shape(config, history, number, updates)
+    """The learning rate of update `number` (from 1) of `updates`; `history` holds the evaluations before it."""
+    warmup = min(1.0, number / config.warmup) if config.warmup else 1.0
+    return config.learning_rate * warmup * _schedule(config, history, number, updates)
 
 
-def _shape(config: TrainingConfig, history: list[dict[str, float]], number: int, updates: int) -> float:
+def _schedule(config: TrainingConfig, history: list[dict[str, float]], number: int, updates: int) -> float:
     if config.schedule == "inverse-sqrt":
         return math.sqrt(max(1, config.warmup) / max(number, config.warmup, 1))
     if config.schedule == "cosine":
-        done = max(0, number - config.warmup) / max(1, updates - config.warmup + 1)  # + 1: the last one learns, too
+        done = max(0, number - config.warmup) / max(1, updates - config.warmup + 1)  # + 1: the last rate is not 0
         return 0.5 * (1.0 + math.cos(math.pi * min(1.0, done)))
     if config.schedule == "plateau":
         return config.plateau_factor ** _plateaus(config, history)
@@ -41,7 +41,7 @@ def _shape(config: TrainingConfig, history: list[dict[str, float]], number: int,
 
 
 def _plateaus(config: TrainingConfig, history: list[dict[str, float]]) -> int:
-    """How often `plateau_patience` evaluations in a row brought nothing better."""
+    """The number of times that `plateau_patience` evaluations in a row brought no improvement."""
     waits = evaluations_without_improvement(history, config.metric)
     return sum(waited > 0 and waited % config.plateau_patience == 0 for waited in waits)
 
@@ -50,44 +50,44 @@ BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 
 
 class Optimizer(ABC):
-    """Moves the parameters of a model that learn; one without a gradient stays where it is."""
+    """Updates the trainable parameters of a model; one without a gradient stays as it is."""
 
     def __init__(self, model: nn.Module, *, weight_decay: float) -> None:
-        self.parameters = {name: one for name, one in model.named_parameters() if one.requires_grad}
+        self.parameters = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
         self.weight_decay = weight_decay
-        self.memory: dict[str, Tensor] = {}  # KEY/PARAMETER → tensor
+        self.state: dict[str, Tensor] = {}  # KEY/PARAMETER → tensor
 
     def step(self, rate: float) -> None:
-        """Each parameter along its gradient."""
-        moved = {name: one for name, one in self.parameters.items() if one.grad is not None}
+        """Move each parameter along its gradient."""
+        moved = {name: weight for name, weight in self.parameters.items() if weight.grad is not None}
         with torch.no_grad():
-            self._move(list(moved), list(moved.values()), [one.grad for one in moved.values()], rate)  # type: ignore[misc]
+            self._move(list(moved), list(moved.values()), [weight.grad for weight in moved.values()], rate)  # type: ignore[misc]
 
     @abstractmethod
     def _move(self, names: list[str], parameters: list[Tensor], gradients: list[Tensor], rate: float) -> None: ...
 
-    def _remembered(self, key: str, names: list[str]) -> list[Tensor]:
-        """What is known of parameters: zeros at first. `step` is one number, all others are as large as a parameter."""
+    def _state_of(self, key: str, names: list[str]) -> list[Tensor]:
+        """The state `key` of these parameters, 0 at first: a number for `step`, else a tensor like the parameter."""
         for name in names:
-            if f"{key}/{name}" not in self.memory:
-                one = self.parameters[name]
-                empty = torch.zeros((), device=one.device) if key == "step" else torch.zeros_like(one)
-                self.memory[f"{key}/{name}"] = empty.detach()
-        return [self.memory[f"{key}/{name}"] for name in names]
+            if f"{key}/{name}" not in self.state:
+                weight = self.parameters[name]
+                zeros = torch.zeros((), device=weight.device) if key == "step" else torch.zeros_like(weight)
+                self.state[f"{key}/{name}"] = zeros.detach()
+        return [self.state[f"{key}/{name}"] for name in names]
 
-    def tensors(self) -> dict[str, Tensor]:
-        """A copy of the memory."""
-        return {path: tensor.clone() for path, tensor in self.memory.items()}
+    def state_dict(self) -> dict[str, Tensor]:
+        """A copy of the state."""
+        return {path: tensor.clone() for path, tensor in self.state.items()}
 
-    def restore(self, tensors: dict[str, Tensor]) -> None:
-        """The opposite of `tensors`. Copies, because mapped files are not aligned as torch aligns."""
-        self.memory = {path: tensor.clone() for path, tensor in tensors.items()}
+    def load_state_dict(self, tensors: dict[str, Tensor]) -> None:
+        """Restore a state, as a copy: memory-mapped files are not aligned as torch needs it."""
+        self.state = {path: tensor.clone() for path, tensor in tensors.items()}
 
 
 class Adam(Optimizer):
     """m ← β1 m + (1 - β1) g,  v ← β2 v + (1 - β2) g²,  θ ← θ - η m̂ / (√v̂ + ε)
 
-    The pull towards 0 is part of g, or, when `decoupled` (AdamW), acts on θ itself.
+    Weight decay is part of g or, if `decoupled` (AdamW), acts on θ itself.
     """
 
     def __init__(self, model: nn.Module, *, weight_decay: float = 0.0, decoupled: bool = False) -> None:
@@ -95,7 +95,7 @@ class Adam(Optimizer):
         self.function = adamw if decoupled else adam
 
     def _move(self, names: list[str], parameters: list[Tensor], gradients: list[Tensor], rate: float) -> None:
-        m, v, steps = (self._remembered(key, names) for key in ("exp_avg", "exp_avg_sq", "step"))
+        m, v, steps = (self._state_of(key, names) for key in ("exp_avg", "exp_avg_sq", "step"))
         self.function(
             parameters, gradients, m, v, [], steps, fused=True, amsgrad=False, beta1=BETA1, beta2=BETA2, lr=rate,
             weight_decay=self.weight_decay, eps=EPSILON, maximize=False,
@@ -110,7 +110,7 @@ class SGD(Optimizer):
         self.momentum = momentum
 
     def _move(self, names: list[str], parameters: list[Tensor], gradients: list[Tensor], rate: float) -> None:
-        u: list[Tensor | None] = [*self._remembered("momentum_buffer", names)] if self.momentum else [None] * len(names)
+        u: list[Tensor | None] = [*self._state_of("momentum_buffer", names)] if self.momentum else [None] * len(names)
         sgd(
             parameters, gradients, u, fused=True, weight_decay=self.weight_decay, momentum=self.momentum, lr=rate,
             dampening=0.0, nesterov=False, maximize=False,

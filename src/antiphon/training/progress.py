@@ -1,4 +1,4 @@
-"""Where training stands: everything a resumed run must know beside the tensors, as plain JSON."""
+"""The position of a run and its evaluations: all that a resumed run needs beside the tensors, as plain JSON."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["LoopStatus", "Progress", "best_evaluation", "evaluations_without_imp
 
 @dataclass
 class Progress:
-    """A position in the batch plan and the evaluations so far. What follows from these is derived, not kept."""
+    """A position in the batch plan and the evaluations so far. Everything else is derived from these."""
 
     update: int = 0
     epoch: int = 0
     batch: int = 0  # batches of this epoch already used
-    skipped: int = 0  # updates left out because the loss was not a number
+    skipped: int = 0  # updates left out because the loss was not finite
     skipped_in_a_row: int = 0
     seconds: float = 0.0
     loss_sum: float = 0.0  # of the training loss since the last evaluation
@@ -39,13 +39,13 @@ class Progress:
 
     @property
     def evaluated(self) -> bool:
-        """The weights as they are now have been evaluated."""
+        """True if the current weights have been evaluated."""
         return bool(self.history) and self.history[-1]["update"] == self.update
 
 
 @dataclass(frozen=True)
 class LoopStatus:
-    """Figures of the running process that an evaluation writes down beside its own."""
+    """Figures of the running process, stored with each evaluation."""
 
     epochs: float  # passes over the data so far
     learning_rate: float  # of the last update
@@ -54,12 +54,12 @@ class LoopStatus:
 
 
 def metric_value(row: dict[str, float], metric: str) -> float:
-    """The figure of an evaluation by which weights are chosen."""
+    """The value of a metric in an evaluation; the loss is that on dev."""
     return row["dev_loss" if metric == "loss" else metric]
 
 
 def is_better(metric: str, value: float, than: float) -> bool:
-    """Nothing is better than a number by not being one."""
+    """Compare two values of a metric. NaN never wins."""
     if math.isnan(value):
         return False
     if math.isnan(than):
@@ -68,9 +68,9 @@ def is_better(metric: str, value: float, than: float) -> bool:
 
 
 def best_evaluation(history: list[dict[str, float]], metric: str) -> dict[str, float] | None:
-    """The evaluation that no other beats; of equals the one with the lower loss, then the first.
+    """The evaluation with the best value; on a tie the one with the lower loss, then the first.
 
-    One whose loss is not a number is none.
+    An evaluation whose loss is not finite does not count.
     """
     best: dict[str, float] | None = None
     for row in history:
@@ -85,7 +85,7 @@ def _beats(row: dict[str, float], best: dict[str, float], metric: str) -> bool:
 
 
 def evaluations_without_improvement(history: list[dict[str, float]], metric: str) -> list[int]:
-    """After each evaluation, how many there have been since the metric last got better; equal is not better."""
+    """For each evaluation, the number of evaluations since the metric last improved; a tie is no improvement."""
     best, waited, waits = math.nan, 0, []
     for row in history:
         better = math.isfinite(row["dev_loss"]) and is_better(metric, metric_value(row, metric), best)

@@ -1,4 +1,4 @@
-"""A run from beginning to end: data, model, loop, and what is left to look at."""
+"""A run from beginning to end: data, model, loop, and the files it leaves."""
 
 from __future__ import annotations
 
@@ -10,14 +10,19 @@ from pathlib import Path
 import torch
 
 from antiphon.config.checks import check_config
-from antiphon.config.schema import Config
-from antiphon.data.noise import noisy
+from antiphon.config.networks import ModelConfig
+from antiphon.config.schema import Config, DataConfig
+from antiphon.data.batches import AheadBatches, Batches, PairBatches, StreamBatches
+from antiphon.data.build_source import is_file
+from antiphon.data.noise import noise_of, noisy
 from antiphon.data.prepare import Prepared, prepare
+from antiphon.data.tokenizers import Tokenizer, line_end
 from antiphon.errors import ConfigError, DivergedError, Interrupted
 from antiphon.inference.generator import Generator
 from antiphon.model_folder import LoadedModel, fresh_model, is_whole, load_weights, save_model, save_weights
+from antiphon.models.decoders.plain import PlainState
 from antiphon.ngrams.joint import JOINT, JointNgrams
-from antiphon.training.checkpoints import Checkpoint, Checkpoints, made_with
+from antiphon.training.checkpoints import Checkpoint, Checkpoints, numerical_environment
 from antiphon.training.display import Display, StopRequested, StopSignals
 from antiphon.training.evaluator import Evaluator
 from antiphon.training.finish import draw_plots, finish, is_finished, load_weights_into, write_reports
@@ -32,15 +37,15 @@ from antiphon.training.run_folder import (
     refuse_foreign_folder,
 )
 from antiphon.training.side_models import joint_of
-from antiphon.training.step import build_batches, carried_state, ctc_length_warnings, describe_data
+from antiphon.training.step import ctc_length_warnings
 from antiphon.training.transfer import check_transfer, freeze_parts, refuse_transfer_from_self, transfer_weights
 
-__all__ = ["train_run"]
+__all__ = ["build_batches", "train_run"]
 
 
 @dataclass(frozen=True)
 class Run:
-    """Everything a run is made of, ready to go."""
+    """The parts of a run, ready to train."""
 
     config: Config
     folder: RunFolder
@@ -52,39 +57,47 @@ class Run:
 
 
 def train_run(config: Config, out: Path, *, display: Display, fresh: bool = False) -> None:
-    """Trains, or goes on where the folder stands. Interrupted after a signal, with everything saved."""
+    """Train, or resume the run in the folder. A signal saves everything and raises Interrupted."""
     if problems := check_config(config):
         raise ConfigError(problems)
-    folder = RunFolder(out)
-    refuse_transfer_from_self(config, out)
-    refuse_foreign_folder(folder, config)  # before the lock: someone else's folder does not get even that file
+    folder, transfers = RunFolder(out), _transfers(config.model)
+    if transfers:
+        refuse_transfer_from_self(config, out)
+    refuse_foreign_folder(folder, config)  # before the lock, which is a file in the folder
     with folder.locked():
         if not fresh:
             refuse_changed_config(folder, config)
-        prepared = prepare(config.data, display.say)
-        if fresh:  # only now: the old run is not given up for data or parts that cannot be used
+        prepared = prepare(config.data, display.log)
+        if fresh and transfers:
             check_transfer(config, prepared.source, prepared.target_tokenizer)
+        if fresh:  # only now: the old run is not deleted for data or weights that cannot be used
             folder.start_over(keep_config=has_same_config(folder, config))
         for warning in prepared.facts["warnings"]:
-            display.say(f"warning: {warning}")
+            display.log(f"warning: {warning}")
         joint = _joint(config, folder, prepared, display)
         with _threads(config.training.threads), StopSignals() as signals:
             run = _set_up(config, folder, prepared, display, signals.check)
             reason = run.loop.reason_to_stop()
             if reason and is_finished(folder, reason):
-                if joint is not None:  # they were taken away
+                if joint is not None:  # they were deleted
                     joint.save(out)
-                display.say(f"{out}: this run is finished ({reason}); --fresh starts over")
+                display.log(f"{out}: this run is finished ({reason}); --fresh starts over")
                 return
-            _begin(run, prepared)
+            _prepare_folder(run, prepared)
             if joint is not None:
                 joint.save(out)
-            _go(run)
+            _train(run)
+
+
+def _transfers(model: ModelConfig) -> bool:
+    """True if a part begins with the weights of another run, or is frozen."""
+    parts = [model.decoder, *getattr(model, "encoders", [])]
+    return any(part.from_run is not None or part.freeze for part in parts)
 
 
 @contextmanager
 def _threads(count: int | None) -> Iterator[None]:
-    """So many CPU threads for a while."""
+    """Use this number of CPU threads inside the context."""
     before = torch.get_num_threads()
     torch.set_num_threads(count or before)
     try:
@@ -93,38 +106,33 @@ def _threads(count: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _go(run: Run) -> None:
-    """Every way a run can end leaves a folder that can be used."""
-    try:
-        reason = run.loop.run()
-        finish(run.evaluator, run.progress, run.checkpoints, epochs=run.loop.epochs, reason=reason)
-    except StopRequested as stop:
-        raise _leave(run, stop.exit_code) from None
-    except DivergedError:
-        _keep_usable_after_divergence(run)
-        raise
-    finally:
-        run.display.close()
+def _joint(config: Config, folder: RunFolder, prepared: Prepared, display: Display) -> JointNgrams | None:
+    """Joint n-grams if the run needs some and does not have them yet."""
+    existing = (folder.path / JOINT).is_file() and Checkpoints(folder.checkpoints).all()
+    return joint_of(prepared.train, display.log) if config.decoding.joint and not existing else None
 
 
-def _set_up(config: Config, folder: RunFolder, prepared: Prepared, display: Display, check: Callable[[], None]) -> Run:
+def _set_up(
+    config: Config, folder: RunFolder, prepared: Prepared, display: Display, check_signals: Callable[[], None]
+) -> Run:
     torch.manual_seed(config.training.seed)
     source, target = prepared.source, prepared.target_tokenizer
     checkpoints = Checkpoints(folder.checkpoints)
-    newest = checkpoints.recover(display.say)
+    newest = checkpoints.recover(display.log)
     if newest:
         refuse_changed_data(folder, config.data, prepared)
-    model = fresh_model(config, source, target)
-    if not newest:
-        transfer_weights(model, config, source, target, display.say)
-    frozen = freeze_parts(model, config.model)
+    model, transfers = fresh_model(config, source, target), _transfers(config.model)
+    if transfers and not newest:
+        transfer_weights(model, config, source, target, display.log)
+    frozen = freeze_parts(model, config.model) if transfers else []
     optimizer = build_optimizer(config.training, model)
     progress = newest.restore(model, optimizer) if newest else Progress()
+    carried = newest.carried() if newest else {}
     if newest:
-        display.say(f"going on from update {progress.update} of {folder.path}")
-        _say_inexact(newest, display)
-    read_by = noisy(source, config.training)  # on dev, too, the pretext task is measured
-    generator = Generator(LoadedModel(config, model, read_by, target), check)
+        display.log(f"resuming from update {progress.update} of {folder.path}")
+        _warn_if_inexact(newest, display)
+    dev_source = noisy(source, config.training)  # a pretext task is evaluated on noisy sources, too
+    generator = Generator(LoadedModel(config, model, dev_source, target), check_signals)
     evaluator = Evaluator(config=config, generator=generator, dev=prepared.dev, folder=folder, display=display)
     loop = Loop(
         config=config.training,
@@ -132,90 +140,119 @@ def _set_up(config: Config, folder: RunFolder, prepared: Prepared, display: Disp
         frozen=frozen,
         optimizer=optimizer,
         batches=build_batches(config, prepared),
-        carried=carried_state(newest.carried() if newest else {}),
+        carried=PlainState.of(carried) if carried else None,
         progress=progress,
         checkpoints=checkpoints,
         folder=folder,
         display=display,
         evaluate=evaluator,
-        check=check,
+        check_signals=check_signals,
     )
     return Run(config, folder, display, loop, evaluator, progress, checkpoints)
 
 
-def _say_inexact(checkpoint: Checkpoint, display: Display) -> None:
-    before, now = checkpoint.made_with, made_with()
+def build_batches(config: Config, prepared: Prepared) -> Batches:
+    """Batches of pairs or lines, or windows of a stream; a recurrent network carries its state between windows."""
+    training, window = config.training, config.data.window
+    if window is None:
+        noise = noise_of(training.noise, prepared.source, seed=training.seed)
+        pairs = PairBatches(prepared.train, budget=training.batch_tokens, seed=training.seed, noise=noise)
+        return AheadBatches(pairs) if any(map(is_file, config.data.sources)) else pairs
+    return StreamBatches.of(
+        prepared.train.target.ids,
+        window=window,
+        budget=training.batch_tokens,
+        start=line_end(prepared.target_tokenizer),
+        seed=training.seed,
+        carries=config.model.decoder.kind == "plain",
+    )
+
+
+def _warn_if_inexact(checkpoint: Checkpoint, display: Display) -> None:
+    before, now = checkpoint.numerical_environment, numerical_environment()
     different = [f"{name} {before.get(name)}, now {now[name]}" for name in now if before.get(name) != now[name]]
     if different:
-        display.say(
-            f"warning: the run so far was made with {' and '.join(different)}; it goes on well, "
-            "but its weights will not be bit-exact with those of a run that was never stopped "
+        display.log(
+            f"warning: this run was trained with {' and '.join(different)}; training continues, "
+            "but the weights will not be bit-exact with those of an uninterrupted run "
             "(OMP_NUM_THREADS sets the threads)"
         )
 
 
-def _begin(run: Run, prepared: Prepared) -> None:
-    """The folder is made to say what the newest checkpoint knows, and to hold a model that can be used."""
+def _prepare_folder(run: Run, prepared: Prepared) -> None:
+    """Bring the folder to the state of the newest checkpoint, with a model that can be used."""
     history, model = run.progress.history, run.evaluator.generator.model
     for warning in ctc_length_warnings(model, prepared.train):
-        run.display.say(f"warning: {warning}")
+        run.display.log(f"warning: {warning}")
     best = best_evaluation(history, run.config.training.metric)
     update = int(best["update"]) if best else None
     run.folder.write_facts(prepared.facts)
     if run.progress.update == 0 or not is_whole(run.folder.path):
-        kept = next((one for one in run.checkpoints.all() if one.update == update and not one.damage()), None)
-        weights = kept.weights() if kept else model.state_dict()
+        intact = (each for each in run.checkpoints.all() if each.update == update and not each.damage())
+        checkpoint = next(intact, None)
+        weights = checkpoint.weights() if checkpoint else model.state_dict()
         save_model(run.folder.path, run.config, weights, prepared.source, prepared.target_tokenizer)
     run.folder.rewind(update=run.progress.update, history=history, best=update)
-    loop = run.loop
-    run.display.say(
-        f"{describe_data(run.config.data, prepared)}; {model.parameter_count:,} parameters; "
-        f"{loop.updates_per_epoch:,} updates an epoch, padding {loop.padding:.1%}"
+    run.display.log(
+        f"{_describe_data(run.config.data, prepared)}; {model.parameter_count:,} parameters; "
+        f"{run.loop.updates_per_epoch:,} updates per epoch, padding {run.loop.padding:.1%}"
     )
 
 
-def _joint(config: Config, folder: RunFolder, prepared: Prepared, display: Display) -> JointNgrams | None:
-    """Those that the run wants and has not got; one that goes on has them already."""
-    there = (folder.path / JOINT).is_file() and Checkpoints(folder.checkpoints).all()
-    return joint_of(prepared.train, display.say) if config.decoding.joint and not there else None
+def _describe_data(data: DataConfig, prepared: Prepared) -> str:
+    train, dev, size = prepared.train, len(prepared.dev), prepared.target_tokenizer.size
+    if data.window is not None:
+        return f"a stream of {len(train.target.ids):,} training tokens, {dev:,} dev lines, vocabulary {size:,}"
+    if data.source is None:
+        return f"{len(train):,} training texts, {dev:,} dev texts, vocabulary {size:,}"
+    kinds = " + ".join(source.kind for source in data.sources)
+    source = f"{prepared.source.size:,}" if isinstance(prepared.source, Tokenizer) else kinds
+    return f"{len(train):,} training pairs, {dev:,} dev sources, {source} → {size:,} tokens"
 
 
-def _leave(run: Run, exit_code: int) -> Interrupted:
+def _train(run: Run) -> None:
+    """Run the loop; however it ends, the folder holds a model that can be used."""
+    try:
+        reason = run.loop.run()
+        finish(run.evaluator, run.progress, run.checkpoints, epochs=run.loop.epochs, reason=reason)
+    except StopRequested as stop:
+        _save_interrupted(run)
+        raise Interrupted(
+            stop.exit_code,
+            f"stopped and saved at update {run.progress.update}; {run.folder.path} can be used as it is, "
+            "and the same command resumes from here",
+        ) from None
+    except DivergedError:
+        _save_diverged(run)
+        raise
+    finally:
+        run.display.close()
+
+
+def _save_interrupted(run: Run) -> None:
+    """Save a checkpoint and, before the first evaluation, the current weights; later the folder holds the best.
+
+    No plots: whoever sent the signal is waiting.
+    """
     run.loop.save()
-    _keep_usable(run)
-    return Interrupted(
-        exit_code,
-        f"stopped and saved at update {run.progress.update}; {run.folder.path} can be used as it is, "
-        "and the same command goes on from here",
-    )
-
-
-def _keep_usable(run: Run) -> None:
-    """Before the first evaluation the model folder gets the weights of the moment; later it holds the best.
-
-    No pictures: whoever sent the signal waits.
-    """
     best = best_evaluation(run.progress.history, run.config.training.metric)
-    model = run.evaluator.generator.model
-    if best is None and all(bool(torch.isfinite(tensor).all()) for tensor in model.state_dict().values()):
-        save_weights(run.folder.path, model.state_dict())
-    _write_pages(run, stopped="interrupted")
+    weights = run.evaluator.generator.model.state_dict()
+    if best is None and all(bool(torch.isfinite(tensor).all()) for tensor in weights.values()):
+        save_weights(run.folder.path, weights)
+    _write_reports(run, stopped="interrupted")
 
 
-def _keep_usable_after_divergence(run: Run) -> None:
-    """The best weights are in the folder; if there was no evaluation, those of the newest finite checkpoint.
-
-    If there is none either, the folder keeps the weights of the beginning.
-    """
+def _save_diverged(run: Run) -> None:
+    """Keep the best weights; without an evaluation, those of the newest finite checkpoint, or the initial ones."""
     best = best_evaluation(run.progress.history, run.config.training.metric)
-    finite = [one for one in run.checkpoints.all() if one.finite and one.damage() is None]
+    finite = [checkpoint for checkpoint in run.checkpoints.all() if checkpoint.finite and not checkpoint.damage()]
     if best is None and finite:
         save_weights(run.folder.path, finite[-1].weights())
     load_weights_into(run.evaluator, load_weights(run.folder.path))
     draw_plots(run.evaluator, run.progress)
-    _write_pages(run, stopped="diverged")
+    _write_reports(run, stopped="diverged")
 
 
-def _write_pages(run: Run, *, stopped: str) -> None:
+def _write_reports(run: Run, *, stopped: str) -> None:
     weights = "best" if best_evaluation(run.progress.history, run.config.training.metric) else "last"
     write_reports(run.evaluator, run.progress, epochs=run.loop.epochs, stopped=stopped, weights=weights)

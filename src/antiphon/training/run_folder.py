@@ -1,9 +1,8 @@
-"""The files of a run, beside its weights."""
+"""The run folder: its files, its lock, and the checks before a run starts or resumes in it."""
 
 from __future__ import annotations
 
 import csv
-import fcntl
 import io
 import json
 import os
@@ -14,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import torch
 
@@ -38,13 +37,13 @@ __all__ = [
     "refuse_foreign_folder",
 ]
 
-# Whose run a folder holds: every reason not to train in it, with the way out.
+# Resume checks: every reason not to train in a folder, with its remedy.
 
 REMEDY = "train into another folder with --out, or start over here with --fresh"
 
 
 def has_same_config(folder: RunFolder, config: Config) -> bool:
-    """There is a config.yaml, and it means this configuration."""
+    """True if the folder has a config.yaml that means this configuration."""
     try:
         return not config_diff(read_folder_config(folder.path), config)
     except ModelFolderError:
@@ -52,35 +51,35 @@ def has_same_config(folder: RunFolder, config: Config) -> bool:
 
 
 def refuse_foreign_folder(folder: RunFolder, config: Config) -> None:
-    """What others wrote is neither overwritten nor deleted; a config.yaml fresh from `antiphon init` is no obstacle."""
-    there = [path for path in (folder.checkpoints, *(folder.path / name for name in FILES)) if path.exists()]
-    if folder.config in there and has_same_config(folder, config):
-        there.remove(folder.config)
-    if there and not folder.is_ours:
-        names = ", ".join(path.name for path in there)
+    """Raise RunError if others wrote what a run would overwrite; a config.yaml from `antiphon init` is no obstacle."""
+    existing = [path for path in (folder.checkpoints, *(folder.path / name for name in FILES)) if path.exists()]
+    if folder.config in existing and has_same_config(folder, config):
+        existing.remove(folder.config)
+    if existing and not folder.is_ours:
+        names = ", ".join(path.name for path in existing)
         raise RunError(f"{folder.path}: has {names} but is not a run of Antiphon; choose another --out")
 
 
 def refuse_changed_config(folder: RunFolder, config: Config) -> None:
-    """A run goes on only with the configuration it began with."""
+    """Raise RunError if the run in the folder began with another configuration."""
     if not folder.config.exists():
         if folder.checkpoints.exists():
-            raise RunError(f"{folder.path}: has checkpoints, but no config.yaml to say of which run; {REMEDY}")
+            raise RunError(f"{folder.path}: has checkpoints but no config.yaml, so their run is unknown; {REMEDY}")
         return
     try:
         differences = config_diff(read_folder_config(folder.path), config)
     except ModelFolderError as error:
         raise RunError([*error.problems, f"put the config.yaml of the run back, {REMEDY}"]) from error
     if differences:
-        there = f"{folder.path}: holds a run of another configuration:"
-        raise RunError([there, *(f"  {line}" for line in differences), REMEDY])
+        fact = f"{folder.path}: holds a run of another configuration:"
+        raise RunError([fact, *(f"  {line}" for line in differences), REMEDY])
 
 
 def refuse_changed_data(folder: RunFolder, data: DataConfig, prepared: Prepared) -> None:
-    """A run that stands in the middle cannot go on with other data or other tokens."""
+    """Raise RunError if the data or the vocabularies are not those that the run began with."""
     changed = folder.changed_data(prepared.facts)
     if changed:
-        facts = [f"{path}: has changed since the run in {folder.path} began with it" for path in changed]
+        facts = [f"{path}: has changed since the run in {folder.path} began" for path in changed]
         raise RunError([*facts, f"put the old data back, {REMEDY}"])
     sides: tuple[tuple[str, Source], ...] = (
         (SOURCE_TOKENIZER, prepared.source),
@@ -91,15 +90,15 @@ def refuse_changed_data(folder: RunFolder, data: DataConfig, prepared: Prepared)
         try:
             before = load_source(path, data) if name == SOURCE_TOKENIZER else load_tokenizer(path)
         except ModelFolderError:
-            continue  # lost or damaged: nothing to compare with, and it will be written again
+            continue  # missing or damaged: nothing to compare with, and it will be written again
         if before.fingerprint != tokenizer.fingerprint:
             raise RunError(
-                f"{path}: the data now gives other tokens than the run began with, so its weights would mean others; "
-                f"go on with the versions named in environment.json, {REMEDY}"
+                f"{path}: the data now gives other tokens than when the run began, so its weights do not fit them; "
+                f"use the package versions in environment.json, {REMEDY}"
             )
 
 
-# In the order in which they are deleted: the last two say whose the folder is.
+# In the order in which they are deleted: by the last two a folder is recognised as a run.
 FILES = (
     "command.txt",
     "data.json",
@@ -121,7 +120,7 @@ FILES = (
 
 
 class RunFolder:
-    """RUN/: what is written, where, and how a resumed run goes on with it."""
+    """The paths of a run folder, and how its files are written and resumed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -138,14 +137,14 @@ class RunFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Only one process may write a run."""
+        """Hold the run folder for this process alone; RunError if another one trains in it."""
         with disk_errors(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
             handle = (self.path / ".lock").open("w")
         with handle:
             with disk_errors(self.path):
                 try:
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    _lock(handle)
                 except BlockingIOError as error:
                     fact = f"{self.path}: another process is training here"
                     raise RunError(f"{fact}; wait for it or train into another folder with --out") from error
@@ -154,26 +153,26 @@ class RunFolder:
 
     @property
     def is_ours(self) -> bool:
-        """A run of Antiphon, or a model made by it; so only what we wrote is ever deleted."""
+        """True for a run or a model of Antiphon; files of other folders are never deleted."""
         return "antiphon" in _mapping(self.environment) or {"format", "files"} <= _mapping(self.path / MANIFEST).keys()
 
     def write_facts(self, data: dict[str, Any]) -> None:
-        """Who, where, with what. The environment goes first: it says whose the folder is."""
+        """Write environment, command line and data facts. The environment goes first: it marks the folder as ours."""
         write_text(self.environment, to_json(environment()))
-        # An argument that is not UTF-8 reaches us with surrogates, which no file can hold.
+        # An argument that is not UTF-8 comes with surrogates, which no file can hold.
         command = shlex.join(sys.argv).encode("utf-8", "backslashreplace").decode("utf-8")
         write_text(self.path / "command.txt", command + "\n")
         write_text(self.data, to_json(data))
 
     def append(self, path: Path, rows: list[dict[str, Any]]) -> None:
-        """Lines of JSON at the end of a file."""
+        """Append lines of JSON to a file."""
         with disk_errors(path), path.open("a", encoding="utf-8") as file:
             file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
     def start_over(self, *, keep_config: bool) -> None:
-        """Deletes what a run wrote, and nothing else that may lie there.
+        """Delete what a run wrote, and nothing else.
 
-        The config may be the file that the user trains with: one that says the same as the new run is kept.
+        The config may be the file that the user trains with: `keep_config` if it means the new configuration.
         """
         if not self.is_ours:
             return
@@ -187,16 +186,16 @@ class RunFolder:
                 (self.path / name).unlink(missing_ok=True)
 
     def changed_data(self, data: dict[str, Any]) -> list[str]:
-        """The data files that are no longer what they were when the run began."""
+        """The data files whose contents have changed since the run began."""
         try:
             before = _contents(json.loads(self.data.read_bytes()))
         except (OSError, ValueError, KeyError, TypeError):
-            return []  # a kill before it was written, or damage; nothing to compare with
+            return []  # not yet written, or damaged: nothing to compare with
         now = _contents(data)
         return sorted({path for part, path in now if before.get((part, path)) != now[part, path]})
 
     def rewind(self, *, update: int, history: list[dict[str, float]], best: int | None) -> None:
-        """Drops what a killed process wrote after its last checkpoint."""
+        """Drop what a killed process wrote after its last checkpoint."""
         evaluated = int(history[-1]["update"]) if history else 0
         for path, last in ((self.log, update), (self.samples, evaluated)):
             if path.exists():
@@ -205,7 +204,7 @@ class RunFolder:
         self.write_metrics(history, best)
 
     def write_metrics(self, history: list[dict[str, float]], best: int | None) -> None:
-        """metrics.csv, one row an evaluation."""
+        """Write metrics.csv, one row an evaluation."""
         if not history:
             self.metrics.unlink(missing_ok=True)
             return
@@ -215,19 +214,25 @@ class RunFolder:
         writer.writerows({**row, "best": int(row["update"] == best)} for row in history)
         write_text(self.metrics, buffer.getvalue())
 
-    def write_summary(self, summary: dict[str, Any]) -> None:
-        write_text(self.summary, to_json(summary))
+
+def _lock(file: IO[str]) -> None:
+    """Lock a file until it is closed; BlockingIOError if another process holds it. Windows has no `fcntl`: no lock."""
+    try:
+        import fcntl
+    except ImportError:
+        return
+    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _contents(data: dict[str, Any]) -> dict[tuple[str, str], str]:
-    """(train or dev, path) -> SHA-256 of the file; what the tables name counts as one file of each."""
+    """(train or dev, path) → SHA-256 of the file; all files that a table names count as one."""
     read = data.get("read", {})
     named = {(part, f"the files of {part}"): read[part] for part in ("train", "dev") if part in read}
     return {(file["part"], file["path"]): file["sha256"] for file in data["files"]} | named
 
 
 def _mapping(path: Path) -> dict[str, Any]:
-    """The JSON object in a file; an empty one if there is none."""
+    """The JSON object in a file; empty if there is none."""
     try:
         value = json.loads(path.read_bytes())
     except (OSError, ValueError):
@@ -236,7 +241,7 @@ def _mapping(path: Path) -> dict[str, Any]:
 
 
 def _update(line: str) -> float:
-    """The update a line speaks of; a torn line speaks of none."""
+    """The update of a log line; infinity for a torn line."""
     try:
         return float(json.loads(line)["update"])
     except (ValueError, KeyError, TypeError):

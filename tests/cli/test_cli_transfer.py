@@ -48,7 +48,7 @@ def test_a_part_of_another_vocabulary(
     ended = antiphon(verb, str(tiny), f"data.train={others}", f"model.decoder.from={model}", *out)
     assert ended.code == 2
     assert said(ended.err) == [
-        f"model.decoder.from: {model} has 8 tokens, the target here 8, and they are not the same ones; "
+        f"model.decoder.from: {model} has 8 tokens, the target here 8, and the vocabularies differ; "
         f"set data.target.tokenizer to {model}"
     ]
 
@@ -64,7 +64,7 @@ def test_the_remedy_works(antiphon: Command, tiny: Path, model: str, few: Path, 
     ended = antiphon("check", str(tiny), *options)
     assert ended.code == 0, ended.err
     assert ended.lines[-1].startswith(f"model.decoder.from: {model}: ")
-    assert ended.lines[-1].endswith("tensors taken")
+    assert ended.lines[-1].endswith("tensors copied")
     run = tmp_path / "run"
     trained = antiphon("train", str(tiny), *options, "model.decoder.freeze=true", "--out", str(run))
     assert trained.code == 0, trained.err
