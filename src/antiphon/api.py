@@ -13,7 +13,7 @@ from antiphon.config.load import read_config, usable_part
 from antiphon.config.schema import Config, DataConfig, TextConfig
 from antiphon.data.build_source import one_text
 from antiphon.data.encode import nothing_usable, usable_pairs
-from antiphon.data.pairs import Dropped, Example, Paths, file_paths, group, read_pairs
+from antiphon.data.pairs import DropLog, Example, SourcePaths, file_paths, group, read_pairs
 from antiphon.errors import ConfigError, UserError
 from antiphon.evaluation.evaluate import Evaluation, evaluate_examples
 from antiphon.export.base import export_model as write_export
@@ -116,9 +116,9 @@ def _read(config: Config | str | Path, overrides: Sequence[str]) -> Config:
     return config
 
 
-def read_examples(generator: Generator, files: str | list[str]) -> tuple[list[Example], Dropped]:
+def read_examples(generator: Generator, files: str | list[str]) -> tuple[list[Example], DropLog]:
     """The pairs of a file, read as the model's config says; lines that cannot be used are counted."""
-    dropped = Dropped()
+    dropped = DropLog()
     data = generator.config.data
     examples = group(usable_pairs(files, data, generator.source, dropped))
     if not examples:
@@ -202,13 +202,13 @@ def positions(generator: Generator, out: str | Path) -> dict[str, NDArray[Any]]:
     return tables
 
 
-def read_sentences(generator: Generator, file: str) -> tuple[list[str], Dropped]:
+def read_sentences(generator: Generator, file: str) -> tuple[list[str], DropLog]:
     """The sentences of a file, each once: its lines, or, if it is a table, the column of the source or the text.
 
     A table is a .tsv, .csv or .jsonl, and to a model of pairs any file whose lines have tabs, as in training.
     """
     [(_, path)] = file_paths(file)
-    data, dropped = generator.config.data, Dropped()
+    data, dropped = generator.config.data, DropLog()
     if is_table(path, data):
         pairs = read_pairs(file, _sources_alone(data), dropped, table=True)
         sentences = list(dict.fromkeys(pair.source or pair.target for pair in pairs))
@@ -216,8 +216,8 @@ def read_sentences(generator: Generator, file: str) -> tuple[list[str], Dropped]
     else:
         lines = TextConfig(column=0)
         read = data.model_copy(update={"source": None, "target": lines, "window": None, "header": False})
-        paths = Paths.of_lines(data, str(path))
-        sentences = list(dict.fromkeys(paths.resolved(pair.target) for pair in read_pairs(file, read, dropped)))
+        paths = SourcePaths.of_lines(data, str(path))
+        sentences = list(dict.fromkeys(paths.resolve_line(pair.target) for pair in read_pairs(file, read, dropped)))
     if not sentences:
         raise nothing_usable(file, data, dropped)
     return sentences, dropped

@@ -160,9 +160,9 @@ def test_many_classes_are_shown_in_part(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_data_sets_are_made_before_anything_is_loaded(antiphon) -> None:  # noqa: ANN001
-    ended = antiphon("evaluate", "nowhere", "@moving/tset")
+    ended = antiphon("evaluate", "nowhere", "@reverse/tset")
     assert ended.code == 2
-    assert "did you mean @moving/test?" in ended.err
+    assert "did you mean @reverse/test?" in ended.err
 
 
 def test_accuracy_is_exact_match_and_not_what_looks_like_it(antiphon) -> None:  # noqa: ANN001

@@ -85,7 +85,7 @@ def test_right_and_wrong_are_marked() -> None:
             return [SimpleNamespace(text=text) for text in texts]
 
     console = Console(file=io.StringIO(), width=80)
-    examples = [Example("A", ("A",), 1), Example("B", ("x [b]", "y"), 2), Example("C", ("z", "C"), 3)]
+    examples = [Example(("A",), ("A",), 1), Example(("B",), ("x [b]", "y"), 2), Example(("C",), ("z", "C"), 3)]
     demo._show_answers(Parrot(), examples, console)  # type: ignore[arg-type]
     lines = console.file.getvalue().rstrip("\n").split("\n")  # type: ignore[attr-defined]
     assert [line[:5] for line in lines[-3:]] == ["  ✓ A", "  ✗ B", "  ✓ C"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tiny_runs import Ran, distance, same
 
-from antiphon.data.noise import noisy
+from antiphon.data.noise import Noise
 from antiphon.data.prepare import prepare
 from antiphon.evaluation.evaluate import evaluate_examples
 from antiphon.inference.generator import Generator
@@ -25,26 +25,27 @@ def losses(ran: Ran) -> list[float]:
     return [mean * number - sum(means[number - 2 : number - 1]) * (number - 1) for number, mean in enumerate(means, 1)]
 
 
-def dev_loss(ran: Ran, *, spoilt: bool) -> float:
+def dev_loss(ran: Ran, *, corrupted: bool) -> float:
     """Of the weights in the folder, on dev as it is or as the pretext task spoils it."""
     loaded, prepared = load_model(ran.folder), prepare(ran.config.data, lambda _: None)
-    source = noisy(loaded.source_tokenizer, ran.config.training) if spoilt else loaded.source_tokenizer
+    training, source = ran.config.training, loaded.source_tokenizer
+    source = Noise(training.noise, source, seed=training.seed).reader() if corrupted else source
     generator = Generator(LoadedModel(loaded.config, loaded.model, source, loaded.target_tokenizer))
     return evaluate_examples(generator, prepared.dev, metrics=["loss"], samples=0).values["loss"].value
 
 
 def noise(train: Train) -> None:
     """The source is spoilt anew in every epoch, and on dev always in the same way."""
-    clean, spoilt = train(**STILL), train(**STILL, noise={"mask": 0.6})
+    clean, corrupted = train(**STILL), train(**STILL, noise={"mask": 0.6})
     first, second = losses(clean)
     assert first == pytest.approx(second, abs=1e-6)
-    first, second = losses(spoilt)
+    first, second = losses(corrupted)
     assert abs(first - second) > 1e-4
     assert first != pytest.approx(losses(clean)[0], abs=1e-4)
-    measured = [float(row["dev_loss"]) for row in spoilt.metrics]
+    measured = [float(row["dev_loss"]) for row in corrupted.metrics]
     assert measured[0] == pytest.approx(measured[1], abs=1e-6)
-    assert measured[1] == pytest.approx(dev_loss(spoilt, spoilt=True), abs=1e-6)
-    assert abs(measured[1] - dev_loss(spoilt, spoilt=False)) > 1e-4
+    assert measured[1] == pytest.approx(dev_loss(corrupted, corrupted=True), abs=1e-6)
+    assert abs(measured[1] - dev_loss(corrupted, corrupted=False)) > 1e-4
 
 
 def shares(train: Train, **training: Any) -> list[float]:  # noqa: ANN401

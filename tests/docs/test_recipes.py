@@ -13,9 +13,8 @@ from antiphon.api import evaluate, load, train
 from antiphon.config.load import read_config, recipe_names, recipe_text
 from antiphon.config.schema import SourceConfig, TextConfig
 from antiphon.config.sources import AudioConfig, FeaturesConfig, FramesConfig
-from antiphon.data import moving
 from antiphon.data.build_tokenizer import train_tokenizer
-from antiphon.data.pairs import Dropped, read_pairs
+from antiphon.data.pairs import DropLog, read_pairs
 from antiphon.models.build import build_for
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
@@ -47,7 +46,7 @@ def test_the_recipes_are_these() -> None:
         "scan-lstm", "scan-transformer", "see-answer", "speak", "summarise", "translate", "transliterate", "video",
         "watch",
     ]  # fmt: skip
-    assert WITH_DATA == ["demo", "g2p", "reverse", "see-answer", "video"]
+    assert WITH_DATA == ["demo", "g2p", "reverse", "see-answer"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -68,18 +67,10 @@ def test_the_model_can_be_built(name: str) -> None:
     assert model.parameter_count > 0
 
 
-def test_video_learns_from_its_videos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One update of its own network, on a few of its own data."""
-    monkeypatch.setattr(moving, "SIZES", {"train": 40, "dev": 8, "test": 8})
-    monkeypatch.setenv("ANTIPHON_CACHE", str(tmp_path / "cache"))
-    run = train("video", tmp_path / "run", ["training.max_updates=1"])
-    assert evaluate(load(run), "@moving/test").examples == 8
-
-
 @pytest.mark.parametrize("name", OF_TEXT)
 def test_the_recipe_fits_its_data(name: str) -> None:
     """All of the first pairs are usable, short enough, and answered within decoding.max_length (</s> counts)."""
-    data, dropped = read_config(name).data, Dropped()
+    data, dropped = read_config(name).data, DropLog()
     assert data.dev is not None
     for files in (data.train, data.dev):
         pairs = list(islice(read_pairs(files, data, dropped), 400))

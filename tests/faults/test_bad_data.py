@@ -14,7 +14,7 @@ import pytest
 from antiphon import files as cache
 from antiphon.config.schema import DataConfig, TextConfig
 from antiphon.data import corpus as ragged
-from antiphon.data.pairs import Dropped, read_pairs
+from antiphon.data.pairs import DropLog, read_pairs
 from antiphon.data.prepare import prepare
 from antiphon.errors import DataError, DiskError
 from antiphon.files import TEMPORARY, publish
@@ -164,11 +164,11 @@ def test_unknown_keys_name_the_known(folder: Path) -> None:
 )  # fmt: skip
 def test_bad_lines_are_dropped_counted_and_listed(name: str, content: str, reasons: dict[str, int]) -> None:
     Path(name).write_bytes(content.encode())
-    dropped = Dropped()
+    dropped = DropLog()
     pairs = list(read_pairs(name, config(name), dropped))
     assert dict(dropped.reasons) == reasons
-    assert len(dropped.places) == sum(reasons.values())
-    assert {place.file for place in dropped.places} == {name}
+    assert len(dropped.listed) == sum(reasons.values())
+    assert {place.file for place in dropped.listed} == {name}
     lines = content.count("\n") + (not content.endswith("\n"))
     assert len(pairs) == lines - dropped.total
 

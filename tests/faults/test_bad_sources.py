@@ -11,7 +11,7 @@ from feature_tables import values, write_table
 
 from antiphon import api
 from antiphon.config.schema import Config, DataConfig
-from antiphon.data.pairs import Dropped, read_pairs
+from antiphon.data.pairs import DropLog, read_pairs
 from antiphon.data.prepare import prepare
 from antiphon.errors import DataError, UserError
 from antiphon.training.display import SilentDisplay
@@ -152,7 +152,7 @@ def test_a_tab_inside_one_of_several_sources_is_a_fault(tmp_path: Path) -> None:
     path.write_text("a\tb,c,d\ne,f,g\n")
     sources = [{"column": 0}, {"column": 1}]
     data = DataConfig.model_validate({"train": str(path), "source": sources, "target": {"column": 2}})
-    dropped = Dropped()
+    dropped = DropLog()
     assert [pair.source for pair in read_pairs(str(path), data, dropped)] == ["e\tf"]
     assert dropped.reasons == {"a tab inside a source": 1}
 

@@ -12,7 +12,7 @@ from antiphon.data import encode as holdout
 from antiphon.data import prepare as corpus
 from antiphon.data.corpus import RaggedWriter
 from antiphon.data.pairs import Example
-from antiphon.data.prepare import Prepared, Ragged, encode_examples, prepare
+from antiphon.data.prepare import Prepared, Ragged, prepare
 
 
 def quiet(_: str) -> None: ...
@@ -63,7 +63,7 @@ def test_pairs_come_back_in_order(folder: Path) -> None:
     write_pairs(folder / "dev.tsv", [("word7", "7"), ("word7", "7 7")])
     prepared = prepare(config(), quiet)
     assert texts(prepared) == NUMBERS
-    assert prepared.dev == [Example("word7", ("7", "7 7"), 1)]
+    assert prepared.dev == [Example(("word7",), ("7", "7 7"), 1)]
     assert isinstance(prepared.train.source.ids, np.memmap)
     assert prepared.train.source.ids.dtype == np.int32
     assert prepared.train.source.lengths.tolist() == [len(source) for source, _ in NUMBERS]
@@ -172,7 +172,7 @@ def test_dev_has_the_same_limits(folder: Path) -> None:
     write_pairs(folder / "train.tsv", [("aaaa", "x"), ("a", "x x")])
     write_pairs(folder / "dev.tsv", [("a" * 100_000, "x"), ("aa", "x " * 1000), ("aa", "x x"), ("aaa", "x " * 1000)])
     prepared = prepare(config(source=SHORT, target=SHORT_WORDS), quiet)
-    assert prepared.dev == [Example("aa", ("x x",), 3)]
+    assert prepared.dev == [Example(("aa",), ("x x",), 3)]
     facts = prepared.facts
     assert facts["dropped"]["files"] == {
         "dev.tsv": {"target longer than 2 tokens": 2, "source longer than 4 tokens": 1}
@@ -278,16 +278,6 @@ def test_subwords_come_back_exactly(folder: Path, tokens: str) -> None:
     assert texts(prepare(data, quiet)) == pairs
 
 
-def test_encode_examples_gives_a_row_for_each_reference(folder: Path) -> None:
-    write_pairs(folder / "train.tsv", NUMBERS)
-    prepared = prepare(config(dev=None), quiet)
-    examples = [Example("word1", ("1", "1 1"), 1), Example("word2", ("2",), 2)]
-    encoded = encode_examples(examples, prepared.source_tokenizer, prepared.target_tokenizer)
-    assert len(encoded) == 3
-    assert encoded.target.lengths.tolist() == [1, 2, 1]
-    assert prepared.source_tokenizer.decode(encoded.source[2].tolist()) == "word2"
-
-
 def test_ragged_rows_and_bounds() -> None:
     ragged = Ragged.of([[1, 2], [], [3]])
     assert [row.tolist() for row in ragged] == [[1, 2], [], [3]]
@@ -297,10 +287,10 @@ def test_ragged_rows_and_bounds() -> None:
 
 
 def test_ragged_written_in_parts_is_mapped_whole(tmp_path: Path) -> None:
-    with RaggedWriter(tmp_path, "side") as writer:
-        for start in range(0, 3000, 100):
-            writer.add([[number] * (number % 5) for number in range(start, start + 100)])
-        writer.finish()
+    writer = RaggedWriter(tmp_path, "side")
+    for start in range(0, 3000, 100):
+        writer.add([[number] * (number % 5) for number in range(start, start + 100)])
+    assert writer.finish() == {"tokens": 6000, "longest": 4, "mean": 2.0}
     ragged = Ragged.map(tmp_path, "side")
     assert len(ragged) == 3000
     assert all(ragged[number].tolist() == [number] * (number % 5) for number in range(0, 3000, 37))

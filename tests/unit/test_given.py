@@ -9,7 +9,7 @@ import pytest
 
 from antiphon.config.dump import explained_yaml
 from antiphon.config.schema import Config
-from antiphon.data.build_tokenizer import given_tokenizers
+from antiphon.data.build_tokenizer import reused_tokenizers
 from antiphon.data.prepare import prepare
 from antiphon.data.tokenizers import CharacterTokenizer, Tokenizer, WordTokenizer
 from antiphon.errors import ConfigError
@@ -47,21 +47,21 @@ def data_of(source: dict[str, Any] | None = None, target: dict[str, Any] | None 
 
 def problems(config: Config) -> list[str]:
     with pytest.raises(ConfigError) as caught:
-        given_tokenizers(config.data)
+        reused_tokenizers(config.data)
     return caught.value.problems
 
 
 def test_each_side_takes_that_of_its_side(run: Path) -> None:
-    given = given_tokenizers(data_of({"tokenizer": str(run)}, {"tokenizer": str(run)}).data)
+    given = reused_tokenizers(data_of({"tokenizer": str(run)}, {"tokenizer": str(run)}).data)
     assert given["source"].fingerprint == SPELLING.fingerprint
     assert given["target"].fingerprint == PHONES.fingerprint
-    assert given_tokenizers(data_of().data) == {}
-    assert list(given_tokenizers(data_of(target={"tokenizer": str(run)}).data)) == ["target"]
+    assert reused_tokenizers(data_of().data) == {}
+    assert list(reused_tokenizers(data_of(target={"tokenizer": str(run)}).data)) == ["target"]
 
 
 def test_a_language_model_has_one_for_either_side(language_run: Path) -> None:
     side = {"tokens": "words", "tokenizer": str(language_run)}
-    given = given_tokenizers(data_of(side, side, shared_vocabulary=True).data)
+    given = reused_tokenizers(data_of(side, side, shared_vocabulary=True).data)
     assert {one.fingerprint for one in given.values()} == {PHONES.fingerprint}
 
 
@@ -75,7 +75,7 @@ def test_how_it_would_be_learnt_may_not_be_at_odds(tmp_path: Path) -> None:
     learnt = {"train": "x.tsv", **USUAL, "target": {**USUAL["target"], "vocabulary": 500}}
     run = str(made(tmp_path / "run", SPELLING, PHONES, data=learnt))
     for value in (500, 8000):
-        assert given_tokenizers(data_of(target={"tokenizer": run, "vocabulary": value}).data)
+        assert reused_tokenizers(data_of(target={"tokenizer": run, "vocabulary": value}).data)
     found = problems(data_of({"tokenizer": run, "min_count": 3}, {"tokenizer": run, "vocabulary": 501}))
     assert len(found) == 2
     assert found[0].startswith("data.source.min_count: 3 is for a tokenizer to be learnt")
@@ -119,7 +119,7 @@ def test_a_stream_of_characters_needs_a_line_end(tmp_path: Path) -> None:
 
     [sentence] = problems(stream(old))
     assert sentence.startswith(f"data.target.tokenizer: that of {old} was learnt line by line and has no line end")
-    assert given_tokenizers(stream(new).data)
+    assert reused_tokenizers(stream(new).data)
 
 
 def test_data_is_read_with_it(run: Path, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ TEXTS = ["ab cd", "fed", "a  b c", "cab"]
 
 
 def examples(texts: list[str]) -> list[Example]:
-    return [Example("", (text,), number) for number, text in enumerate(texts, 1)]
+    return [Example((), (text,), number) for number, text in enumerate(texts, 1)]
 
 
 def value(*sums: float) -> Callable[[str], float]:
@@ -171,7 +171,7 @@ def test_an_evaluation_of_lines_and_of_a_stream() -> None:
 
 @pytest.mark.parametrize(("kind", "metrics"), [("rnn-lm", ["loss", "perplexity"]), ("bahdanau", ["loss"])])
 def test_a_beam_is_refused_where_nothing_is_decoded(kind: str, metrics: list[str]) -> None:
-    pairs = [Example("" if kind == "rnn-lm" else "a b", ("K L",), 1)]
+    pairs = [Example(() if kind == "rnn-lm" else ("a b",), ("K L",), 1)]
     with pytest.raises(UserError) as caught:
         evaluate_examples(tiny_generator(kind), pairs, metrics=metrics, beam=-7)
     assert caught.value.problems == [f"beam: -7, but nothing is decoded for {', '.join(metrics)}; leave it out"]

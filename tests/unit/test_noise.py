@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.config.schema import DataConfig, NoiseConfig, TextConfig, TrainingConfig
-from antiphon.data.batches import collate
+from antiphon.data.batches import build_noise, collate
 from antiphon.data.corpus import Corpus, Ragged
-from antiphon.data.noise import Noise, NoisyTokenizer, as_read, delete, infill, mask, noise_of, noisy, permute, spoil
-from antiphon.data.pairs import Dropped, Pair, read_pairs
+from antiphon.data.noise import Noise, NoisyTokenizer, corrupt, delete, infill, mask, permute
+from antiphon.data.pairs import DropLog, Pair, read_pairs
 from antiphon.data.tokenizers import EOS, PAD, UNK, CharacterTokenizer, WordTokenizer
 
 WORDS = WordTokenizer(["a", "b", "c", "d", "end.", "ho!", "so?", ". x"])
@@ -37,16 +37,16 @@ def is_part_of(part: list[int], whole: list[int]) -> bool:
 
 
 def test_masking_hides_a_share_and_moves_nothing() -> None:
-    spoilt = mask(LONG, draw(), share=0.3)
-    assert len(spoilt) == len(LONG)
-    assert set(spoilt[spoilt != LONG]) == {UNK}
-    assert 0.25 < np.mean(spoilt == UNK) < 0.35
+    corrupted = mask(LONG, draw(), share=0.3)
+    assert len(corrupted) == len(LONG)
+    assert set(corrupted[corrupted != LONG]) == {UNK}
+    assert 0.25 < np.mean(corrupted == UNK) < 0.35
 
 
 def test_deleting_takes_a_share_and_keeps_the_order() -> None:
-    spoilt = delete(LONG, draw(), share=0.3)
-    assert 650 < len(spoilt) < 750
-    assert is_part_of(spoilt.tolist(), LONG.tolist())
+    corrupted = delete(LONG, draw(), share=0.3)
+    assert 650 < len(corrupted) < 750
+    assert is_part_of(corrupted.tolist(), LONG.tolist())
 
 
 def test_one_token_is_left_whatever_is_deleted() -> None:
@@ -59,10 +59,10 @@ def test_filling_in_hides_spans_behind_one_mark_each() -> None:
     """What stays is in order, 30 % are hidden, and a mark stands for three tokens (Poisson) on average."""
     hidden, marks = 0, 0
     for seed in range(20):
-        spoilt = infill(LONG, draw(seed), share=0.3, span=3.0)
-        kept = spoilt[spoilt != UNK].tolist()
+        corrupted = infill(LONG, draw(seed), share=0.3, span=3.0)
+        kept = corrupted[corrupted != UNK].tolist()
         assert is_part_of(kept, LONG.tolist())
-        hidden, marks = hidden + len(LONG) - len(kept), marks + int(np.sum(spoilt == UNK))
+        hidden, marks = hidden + len(LONG) - len(kept), marks + int(np.sum(corrupted == UNK))
     assert 0.28 < hidden / (20 * len(LONG)) < 0.32
     assert 2.7 < hidden / marks < 3.3
 
@@ -70,7 +70,7 @@ def test_filling_in_hides_spans_behind_one_mark_each() -> None:
 def test_the_spans_are_those_of_the_draw() -> None:
     """Written out: a token that stays, or a span that becomes one mark, in a row."""
     ids = np.arange(4, 16)
-    spoilt = infill(ids, draw(1), share=0.6, span=2.0)
+    corrupted = infill(ids, draw(1), share=0.6, span=2.0)
     twin = draw(1)
     left, lengths = int(twin.binomial(12, 0.6)), []
     hidden = left
@@ -88,7 +88,7 @@ def test_the_spans_are_those_of_the_draw() -> None:
             del rest[: next(spans)]
         else:
             expected.append(rest.pop(0))
-    assert spoilt.tolist() == expected
+    assert corrupted.tolist() == expected
     assert len(lengths) > 1
 
 
@@ -118,17 +118,16 @@ def test_a_span_of_no_tokens_is_a_mark_put_in_between() -> None:
 def test_something_is_left_and_nothing_is_added(ids: list[int], seed: int, values: dict[str, float]) -> None:
     row = np.array(ids)
     ends = np.arange(31) % 5 == 0
-    spoilt = spoil(row, draw(seed), NoiseConfig.model_validate(values), ends)
-    assert 1 <= len(spoilt) <= len(ids)
-    more = Counter(spoilt.tolist()) - Counter(ids)
+    corrupted = corrupt(row, draw(seed), NoiseConfig.model_validate(values), ends)
+    assert 1 <= len(corrupted) <= len(ids)
+    more = Counter(corrupted.tolist()) - Counter(ids)
     assert set(more) <= {UNK}
     assert row.tolist() == ids  # it is not changed in place
 
 
 def test_nothing_asked_for_changes_nothing() -> None:
-    assert spoil(LONG, draw(), NoiseConfig(), no_ends(LONG)).tolist() == LONG.tolist()
-    assert noise_of(NoiseConfig(), WORDS, seed=1) is None
-    assert noisy(WORDS, TrainingConfig()) is WORDS
+    assert corrupt(LONG, draw(), NoiseConfig(), no_ends(LONG)).tolist() == LONG.tolist()
+    assert build_noise(TrainingConfig(), WORDS) is None
 
 
 def test_sentences_change_their_order_and_stay_whole() -> None:
@@ -166,19 +165,19 @@ def noise(**values: float) -> Noise:
     return Noise(NoiseConfig.model_validate(values), WORDS, seed=3)
 
 
-def test_a_row_is_spoilt_by_seed_epoch_and_its_number_alone() -> None:
+def test_a_row_is_corrupted_by_seed_epoch_and_its_number_alone() -> None:
     row = np.arange(4, 44)
     config = NoiseConfig(mask=0.5)
     ends = np.zeros(44, bool)
 
-    def spoilt(seed: int, epoch: int, number: int) -> list[int]:
+    def corrupted(seed: int, epoch: int, number: int) -> list[int]:
         one = Noise(config, WORDS, seed=seed)
         one.ends = ends
         return one.of_epoch(epoch)(number, row).tolist()
 
-    first = spoilt(1, 0, 0)
-    assert first == spoilt(1, 0, 0)
-    others = [spoilt(2, 0, 0), spoilt(1, 1, 0), spoilt(1, 0, 1)]
+    first = corrupted(1, 0, 0)
+    assert first == corrupted(1, 0, 0)
+    others = [corrupted(2, 0, 0), corrupted(1, 1, 0), corrupted(1, 0, 1)]
     assert all(other != first for other in others)
 
 
@@ -187,11 +186,11 @@ def corpus() -> Corpus:
     return Corpus(Ragged.of(rows), Ragged.of(rows))
 
 
-def test_a_row_is_spoilt_alike_in_any_batch() -> None:
-    spoil_row = noise(mask=0.4, delete=0.2).of_epoch(2)
-    together = collate(corpus(), np.arange(12), spoil_row)
+def test_a_row_is_corrupted_alike_in_any_batch() -> None:
+    corrupt_row = noise(mask=0.4, delete=0.2).of_epoch(2)
+    together = collate(corpus(), np.arange(12), corrupt_row)
     for number in range(12):
-        alone = collate(corpus(), np.array([number]), spoil_row)
+        alone = collate(corpus(), np.array([number]), corrupt_row)
         length = int(alone.source.lengths[0])
         assert together.source.values[number, :length].tolist() == alone.source.values[0].tolist()
         assert int(together.source.lengths[number]) == length
@@ -199,17 +198,17 @@ def test_a_row_is_spoilt_alike_in_any_batch() -> None:
 
 def test_a_batch_has_clean_targets_and_closed_sources() -> None:
     rows = np.arange(12)
-    clean, spoilt = collate(corpus(), rows), collate(corpus(), rows, noise(delete=0.5).of_epoch(0))
-    assert spoilt.inputs.tolist() == clean.inputs.tolist()
-    assert spoilt.outputs.values.tolist() == clean.outputs.values.tolist()
-    assert int(spoilt.source.lengths.sum()) < int(clean.source.lengths.sum())
-    for row, length in zip(spoilt.source.values.tolist(), spoilt.source.lengths.tolist(), strict=True):
+    clean, corrupted = collate(corpus(), rows), collate(corpus(), rows, noise(delete=0.5).of_epoch(0))
+    assert corrupted.inputs.tolist() == clean.inputs.tolist()
+    assert corrupted.outputs.values.tolist() == clean.outputs.values.tolist()
+    assert int(corrupted.source.lengths.sum()) < int(clean.source.lengths.sum())
+    for row, length in zip(corrupted.source.values.tolist(), corrupted.source.lengths.tolist(), strict=True):
         assert row[length - 1] == EOS
         assert set(row[length:]) <= {PAD}
 
 
-def test_a_text_outside_the_corpus_is_always_spoilt_alike() -> None:
-    reader = noisy(WORDS, TrainingConfig(seed=5, noise=NoiseConfig(mask=0.5)))
+def test_a_text_outside_the_corpus_is_always_corrupted_alike() -> None:
+    reader = Noise(NoiseConfig(mask=0.5), WORDS, seed=5).reader()
     assert isinstance(reader, NoisyTokenizer)
     text = " ".join("abcd" * 20)
     ids = reader.encode(text)
@@ -217,9 +216,9 @@ def test_a_text_outside_the_corpus_is_always_spoilt_alike() -> None:
     assert ids != WORDS.encode(text)
     assert UNK in ids
     assert reader.encode("") == []
-    assert as_read(reader, text).split() == [WORDS.symbols([number])[0] for number in ids]
-    assert as_read(WORDS, "a zz") == "a zz"
-    other = noisy(WORDS, TrainingConfig(seed=6, noise=NoiseConfig(mask=0.5)))
+    assert reader.shown(text).split() == [WORDS.symbols([number])[0] for number in ids]
+    assert WORDS.shown("a zz") == "a zz"
+    other = Noise(NoiseConfig(mask=0.5), WORDS, seed=6).reader()
     assert other.encode(text) != ids
     assert reader.decode(WORDS.encode(text)) == text
     assert reader.unknown("a zz") == ["zz"]
@@ -232,9 +231,9 @@ def test_plain_text_is_its_own_answer(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_text("one line. two!\n\nthree\n")
     data = DataConfig(train=str(path), source=TextConfig(column=0), target=TextConfig(column=0))
-    dropped = Dropped()
+    dropped = DropLog()
     pairs = list(read_pairs(str(path), data, dropped))
-    assert pairs == [Pair("one line. two!", "one line. two!", 1), Pair("three", "three", 3)]
+    assert pairs == [Pair(("one line. two!",), "one line. two!", 1), Pair(("three",), "three", 3)]
     assert dropped.reasons == {"empty line": 1}
 
 
@@ -242,4 +241,4 @@ def test_a_tab_in_plain_text_is_part_of_the_line(tmp_path: Path) -> None:
     path = tmp_path / "text.txt"
     path.write_text("a\tb\nc\n")
     data = DataConfig(train=str(path), source=TextConfig(column=0), target=TextConfig(column=0))
-    assert [pair.source for pair in read_pairs(str(path), data, Dropped())] == ["a\tb", "c"]
+    assert [pair.source for pair in read_pairs(str(path), data, DropLog())] == ["a\tb", "c"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from antiphon.config.schema import DataConfig, TextConfig
-from antiphon.data.pairs import LISTED, Dropped, Example, Pair, group, read_pairs
+from antiphon.data.pairs import LISTED, DropLog, Example, Pair, group, read_pairs
 from antiphon.data.tables import HEAD
 from antiphon.errors import DataError
 
@@ -18,9 +18,9 @@ def config(source: Columns = 0, target: Columns = 1, header: bool | None = None)
     return DataConfig(train="-", source=TextConfig(column=source), target=TextConfig(column=target), header=header)
 
 
-def read(path: Path, data: DataConfig | None = None) -> tuple[list[tuple[str, str, int]], Dropped]:
-    dropped = Dropped()
-    return [tuple(pair) for pair in read_pairs(str(path), data or config(), dropped)], dropped
+def read(path: Path, data: DataConfig | None = None) -> tuple[list[tuple[str, str, int]], DropLog]:
+    dropped = DropLog()
+    return [(pair.source, pair.target, pair.line) for pair in read_pairs(str(path), data or config(), dropped)], dropped
 
 
 def written(path: Path, text: str) -> Path:
@@ -67,7 +67,7 @@ def test_csv_quote_that_never_closes_costs_one_line(tmp_path: Path) -> None:
     lines = ["a,b", '"open,c', *(f"s{number},t{number}" for number in range(300))]
     pairs, dropped = read(written(tmp_path / "a.csv", "\n".join(lines)))
     assert dropped.reasons == {"a quote is not closed": 1}
-    assert [(place.line, place.reason) for place in dropped.places] == [(2, "a quote is not closed")]
+    assert [(place.line, place.reason) for place in dropped.listed] == [(2, "a quote is not closed")]
     assert len(pairs) == 301
     assert pairs[-1] == ("s299", "t299", 302)
 
@@ -81,10 +81,10 @@ def test_jsonl_values_and_lists(tmp_path: Path) -> None:
 def test_parallel_files_ignore_columns(tmp_path: Path) -> None:
     source = written(tmp_path / "a.en", "one\ttab\n\nthree\nfour\n")
     target = written(tmp_path / "a.de", "eins\nzwei\n \nvier\n")
-    dropped = Dropped()
+    dropped = DropLog()
     pairs = list(read_pairs([str(source), str(target)], config(), dropped))
-    assert pairs == [Pair("one\ttab", "eins", 1), Pair("four", "vier", 4)]
-    assert [(place.file, place.line, place.reason) for place in dropped.places] == [
+    assert pairs == [Pair(("one\ttab",), "eins", 1), Pair(("four",), "vier", 4)]
+    assert [(place.file, place.line, place.reason) for place in dropped.listed] == [
         (str(source), 2, "empty source"),
         (str(target), 3, "empty target"),
     ]
@@ -93,21 +93,21 @@ def test_parallel_files_ignore_columns(tmp_path: Path) -> None:
 def test_relative_paths_start_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written(tmp_path / "a.tsv", "a\tb\n")
     monkeypatch.chdir(tmp_path)
-    assert len(list(read_pairs("a.tsv", config(), Dropped()))) == 1
+    assert len(list(read_pairs("a.tsv", config(), DropLog()))) == 1
 
 
 def test_group_keeps_order_and_unique_references() -> None:
-    pairs = [Pair("b", "1", 1), Pair("a", "2", 2), Pair("b", "3", 3), Pair("b", "1", 4)]
-    assert group(pairs) == [Example("b", ("1", "3"), 1), Example("a", ("2",), 2)]
+    pairs = [Pair(("b",), "1", 1), Pair(("a",), "2", 2), Pair(("b",), "3", 3), Pair(("b",), "1", 4)]
+    assert group(pairs) == [Example(("b",), ("1", "3"), 1), Example(("a",), ("2",), 2)]
 
 
 def test_dropped_counts_all_and_lists_some_of_each_reason() -> None:
-    dropped = Dropped()
+    dropped = DropLog()
     for number in range(50):
         dropped.add("a.tsv", number, "empty line" if number % 2 else "empty source")
     dropped.add("b.tsv", 1, "not JSON")
     assert dropped.total == 51
-    listed = [place.reason for place in dropped.places]
+    listed = [place.reason for place in dropped.listed]
     assert [listed.count(reason) for reason in dropped.reasons] == [LISTED, LISTED, 1]
     assert dropped.facts()["reasons"] == {"empty source": 25, "empty line": 25, "not JSON": 1}
     assert dropped.facts()["files"] == {"a.tsv": {"empty source": 25, "empty line": 25}, "b.tsv": {"not JSON": 1}}
@@ -131,7 +131,7 @@ def test_one_stray_tab_costs_one_line(tmp_path: Path, stray: int) -> None:
     pairs, dropped = read(written(tmp_path / "a.tsv", "\n\n" + "\n".join(lines)))
     assert len(pairs) == 1000
     assert dropped.reasons == {"empty line": 2, "too many columns": 1}
-    assert dropped.places[-1].line == stray + 3
+    assert dropped.listed[-1].line == stray + 3
     assert [line for _, _, line in pairs] == [line for line in range(3, 1004) if line != stray + 3]
 
 

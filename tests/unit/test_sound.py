@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antiphon.config.sources import AudioConfig
-from antiphon.data.audio import AudioReader, LogMel, mel_filters, resampled, resampled_length
+from antiphon.data.audio import AudioReader, LogMel, mel_filters, resample, resampled_length
 from antiphon.data.augment import hide_times, hide_values, standardised
 from antiphon.data.source import Array
 
@@ -107,7 +107,7 @@ def test_a_tone_is_in_its_band_and_at_its_time() -> None:
 
 def test_resampling_keeps_a_sine() -> None:
     for rate, new_rate in ((44_100, 16_000), (8000, 16_000), (48_000, 8000), (11_025, 8000), (22_051, 8000)):
-        found = resampled(sine(1000, rate), rate, new_rate)
+        found = resample(sine(1000, rate), rate, new_rate)
         assert len(found) == new_rate
         middle = slice(new_rate // 10, -new_rate // 10)  # beyond its ends a sound is silent
         np.testing.assert_allclose(found[middle], sine(1000, new_rate)[middle], atol=1e-4)
@@ -116,30 +116,30 @@ def test_resampling_keeps_a_sine() -> None:
 @pytest.mark.parametrize("frequency", [8100, 9000, 12_000, 20_000])
 def test_what_the_new_rate_cannot_hold_is_cut_off(frequency: int) -> None:
     """At 16 kHz, 9 kHz would sound as 7 kHz. It is 80 dB down."""
-    found = resampled(sine(frequency, 44_100), 44_100, 16_000)[1000:-1000]
+    found = resample(sine(frequency, 44_100), 44_100, 16_000)[1000:-1000]
     assert np.abs(found).max() < 1e-4
 
 
 def test_more_samples_bring_no_new_tones() -> None:
     """3 kHz at 8 kHz has an image at 5 kHz."""
-    found = resampled(sine(3000, 8000), 8000, 16_000)[1000:-1000]
+    found = resample(sine(3000, 8000), 8000, 16_000)[1000:-1000]
     spectrum = np.abs(np.fft.rfft(found * np.hanning(len(found))))
     hertz = np.fft.rfftfreq(len(found), 1 / 16_000)
     assert spectrum[hertz > 3200].max() < 1e-4 * spectrum.max()
 
 
 def test_a_constant_stays_and_the_same_rate_changes_nothing() -> None:
-    found = resampled(np.ones(4000), 44_100, 16_000)[200:-200]
+    found = resample(np.ones(4000), 44_100, 16_000)[200:-200]
     np.testing.assert_allclose(found, 1.0, rtol=1e-5)  # the order of its float32 sums is the processor's
     samples = sine(440, 8000)
-    assert resampled(samples, 8000, 8000) is samples
+    assert resample(samples, 8000, 8000) is samples
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.integers(1, 3000), st.sampled_from([8000, 11_025, 16_000, 44_100, 7910]), st.sampled_from([4000, 8000]))
 def test_lengths_are_known_before(length: int, rate: int, new_rate: int) -> None:
     spectra = LogMel(rate=new_rate, mels=8, window=25, step=10)
-    samples = resampled(np.ones(length), rate, new_rate)
+    samples = resample(np.ones(length), rate, new_rate)
     assert len(samples) == resampled_length(length, rate, new_rate)
     assert len(spectra(samples)) == spectra.length(len(samples))
 
@@ -194,7 +194,7 @@ def test_the_rate_of_the_file_hardly_matters() -> None:
         )
         for rate, t in times.items()
     }
-    found = {rate: AudioReader(SMALL).spectra(resampled(chord[rate], rate, 8000)) for rate in chord}
+    found = {rate: AudioReader(SMALL).spectra(resample(chord[rate], rate, 8000)) for rate in chord}
     loud = found[8000] > found[8000].max() - 8
     loud[[0, 1, -2, -1]] = False  # a sound that is cut has all frequencies there
     assert loud.mean() > 0.2

@@ -11,7 +11,7 @@ from feature_tables import values, write_table
 from tiny_models import fill
 
 from antiphon.config.schema import Config
-from antiphon.data.pairs import Paths
+from antiphon.data.pairs import SourcePaths
 from antiphon.data.prepare import prepare
 from antiphon.errors import UserError
 from antiphon.inference.generation import Part
@@ -104,7 +104,7 @@ def test_what_was_cut_is_drawn_as_far_as_it_was_read(tmp_path: Path, front: Any)
 
 def test_an_empty_path_is_a_fact(tmp_path: Path) -> None:
     model = generator(tmp_path, FEATURES)
-    line = Paths.of_lines(model.config.data, None).resolved(" ")
+    line = SourcePaths.of_lines(model.config.data, None).resolve_line(" ")
     with pytest.raises(UnreadableInputError, match="source 1: : an empty path"):
         model.generate([line])
 

@@ -11,10 +11,10 @@ import torch
 from feature_tables import values, write_table
 
 from antiphon.config.schema import Config, DataConfig
-from antiphon.data.batches import AheadBatches, Batch, PairBatches
+from antiphon.data.batches import Batch, PairBatches, PrefetchedBatches
 from antiphon.data.build_source import load_source
 from antiphon.data.corpus import FileRows, SeveralRows
-from antiphon.data.pairs import Paths
+from antiphon.data.pairs import SourcePaths
 from antiphon.data.prepare import Prepared, prepare
 from antiphon.data.source import UnreadableError
 from antiphon.data.tokenizers import EOS, Tokenizer
@@ -73,9 +73,9 @@ def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
     loaded = load_source(tmp_path / "source.json", data)
     assert loaded.fingerprint == source.fingerprint
     assert loaded.sizes == source.sizes
-    text = f"2\t{tmp_path / 'data' / 'arrays' / '0.npy'}"
-    for left, right in zip(loaded.read(text), source.read(text), strict=True):
-        assert np.array_equal(left, right)
+    cells = source.cells(f"2\t{tmp_path / 'data' / 'arrays' / '0.npy'}")
+    for left, right, cell in zip(loaded.parts, source.parts, cells, strict=True):
+        assert np.array_equal(left.read(cell), right.read(cell))
     with pytest.raises(ModelFolderError, match=r"2 sources, but config\.yaml has 3"):
         load_source(tmp_path / "source.json", data.model_copy(update={"source": [*data.sources, data.sources[0]]}))
     audio = DataConfig.model_validate({"train": "t", "source": [COUNT, {"kind": "audio", "column": 1}]})
@@ -105,7 +105,7 @@ def test_threads_read_what_the_loop_would_read(tmp_path: Path) -> None:
     """In any order, from anywhere in the plan, and with the random masks of the epoch."""
     prepared = prepared_of(tmp_path, {**FEATURES, "value_masks": 2, "value_width": 2})
     plain = PairBatches(prepared.train, budget=24, seed=1)
-    ahead = AheadBatches(PairBatches(prepared.train, budget=24, seed=1), ahead=3, threads=2)
+    ahead = PrefetchedBatches(PairBatches(prepared.train, budget=24, seed=1), ahead=3, threads=2)
     for epoch in (0, 1):
         planned = ahead.plan(epoch)
         assert len(planned) > 5
@@ -132,14 +132,15 @@ def test_masks_are_for_training_only(tmp_path: Path) -> None:
 def test_no_path_of_a_table_leaves_its_folder(cell: str, tmp_path: Path) -> None:
     data = DataConfig.model_validate({"train": "t.tsv", "source": {"kind": "features", "column": 0}})
     with pytest.raises(UnreadableError):
-        Paths.of_table(data, tmp_path / "t.tsv").resolved(cell)
+        SourcePaths.of_table(data, tmp_path / "t.tsv").resolve_line(cell)
 
 
 def test_paths_of_lines_begin_where_the_file_lies(tmp_path: Path) -> None:
     data = DataConfig.model_validate({"train": "t.tsv", "source": [{"column": 0}, {"kind": "features", "column": 1}]})
-    assert Paths.of_lines(data, str(tmp_path / "list.txt")).resolved("who?\ta.npy") == f"who?\t{tmp_path / 'a.npy'}"
-    assert Paths.of_lines(data, None).resolved("who?\ta.npy") == "who?\ta.npy"
-    assert Paths.of_lines(data, None).resolved("who?\t../a.npy") == "who?\t../a.npy"
+    beside = SourcePaths.of_lines(data, str(tmp_path / "list.txt"))
+    assert beside.resolve_line("who?\ta.npy") == f"who?\t{tmp_path / 'a.npy'}"
+    assert SourcePaths.of_lines(data, None).resolve_line("who?\ta.npy") == "who?\ta.npy"
+    assert SourcePaths.of_lines(data, None).resolve_line("who?\t../a.npy") == "who?\t../a.npy"
 
 
 def test_what_is_held_out_does_not_depend_on_where_the_table_lies(tmp_path: Path) -> None:

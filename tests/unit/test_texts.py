@@ -10,7 +10,7 @@ import pytest
 
 from antiphon.config.checks import check_config
 from antiphon.config.schema import Config, DataConfig
-from antiphon.data.pairs import Dropped, Example, Pair, group, read_pairs
+from antiphon.data.pairs import DropLog, Example, Pair, group, read_pairs
 from antiphon.data.prepare import Prepared, prepare
 from antiphon.data.subwords import train_subwords
 from antiphon.data.tokenizers import EOS, UNK, CharacterTokenizer, StreamTokenizer, Tokenizer, WordTokenizer, line_end
@@ -37,8 +37,8 @@ def write(name: str, lines: list[str]) -> str:
     return name
 
 
-def texts_of(name: str, **data: Any) -> tuple[list[Pair], Dropped]:  # noqa: ANN401 - any key of data
-    dropped = Dropped()
+def texts_of(name: str, **data: Any) -> tuple[list[Pair], DropLog]:  # noqa: ANN401 - any key of data
+    dropped = DropLog()
     return list(read_pairs(name, config(**data).data, dropped)), dropped
 
 
@@ -57,9 +57,9 @@ def test_a_language_model_needs_no_word_about_its_data() -> None:
 @pytest.mark.parametrize("name", ["a.txt", "a", "a.text", "a.md"])
 def test_plain_text_is_one_text_a_line_tabs_and_all(name: str) -> None:
     found, dropped = texts_of(write(name, PLAY))
-    assert found == [Pair("", line, number) for number, line in enumerate(PLAY, 1) if line]
+    assert found == [Pair((), line, number) for number, line in enumerate(PLAY, 1) if line]
     assert dropped.reasons == {"empty line": 2}
-    assert [place.line for place in dropped.places] == [3, 6]
+    assert [place.line for place in dropped.listed] == [3, 6]
 
 
 def test_in_a_stream_an_empty_line_is_a_line() -> None:
@@ -77,7 +77,7 @@ def test_of_a_table_the_column_of_the_target_is_taken() -> None:
     assert [pair.target for pair in texts_of("a.csv", target={"column": "text"})[0]] == ["a, b"]
     write("a.jsonl", [json.dumps({"text": text}) for text in ("one", ["two", "three"])])
     found, _ = texts_of("a.jsonl", target={"column": "text"})
-    assert found == [Pair("", "one", 1), Pair("", "two", 2), Pair("", "three", 2)]
+    assert found == [Pair((), "one", 1), Pair((), "two", 2), Pair((), "three", 2)]
 
 
 def test_what_a_plain_file_cannot_have() -> None:
@@ -85,12 +85,12 @@ def test_what_a_plain_file_cannot_have() -> None:
     with pytest.raises(DataError, match=r"plain text has no columns, but data.target.column is 1; set it to 0"):
         texts_of("a.txt", target={"column": 1})
     with pytest.raises(DataError, match=r"a.txt and b.txt: a language model reads one file of texts"):
-        list(read_pairs(["a.txt", "b.txt"], config().data, Dropped()))
+        list(read_pairs(["a.txt", "b.txt"], config().data, DropLog()))
 
 
 def test_how_often_a_text_is_said_counts() -> None:
-    assert group([Pair("", "a", 1), Pair("", "b", 2), Pair("", "a", 3)]) == [
-        Example("", ("a",), 1), Example("", ("b",), 2), Example("", ("a",), 3)
+    assert group([Pair((), "a", 1), Pair((), "b", 2), Pair((), "a", 3)]) == [
+        Example((), ("a",), 1), Example((), ("b",), 2), Example((), ("a",), 3)
     ]  # fmt: skip
 
 

@@ -318,6 +318,6 @@ def test_letters_are_compared_as_they_are_read_not_as_they_are_stored() -> None:
     texts = list(dict.fromkeys(TEXTS))
     stored = [unicodedata.normalize("NFD", answer.text) for answer in made.generate(texts, beam=1)]
     assert any(unicodedata.normalize("NFC", text) != text for text in stored)
-    examples = [Example(text, (answer,), 1) for text, answer in zip(texts, stored, strict=True)]
+    examples = [Example((text,), (answer,), 1) for text, answer in zip(texts, stored, strict=True)]
     found = evaluate_examples(made, examples, metrics=["exact_match"], beam=1, samples=0)
     assert found.values["exact_match"].value == 100.0

@@ -1,4 +1,4 @@
-"""Which column of an unknown file is the source and which the target."""
+"""Source and target among the columns of an unknown file."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 
 from antiphon.config.schema import DataConfig
 from antiphon.data.lines import read_lines
-from antiphon.data.tables import file_format, is_plain_text, read_rows, reads_lines, typical_row
+from antiphon.data.tables import file_format, is_plain_text, read_table_rows, reads_lines, typical_row
 from antiphon.errors import DataError
 
 __all__ = ["TARGETS", "Columns", "find_columns", "is_table", "is_text"]
 
-HEAD = 200  # lines looked at
-MANY = 20  # so many lines with equally many commas are no accident of prose
+HEAD = 200  # lines read
+MANY = 20  # lines with equally many commas that are no accident of prose
 SOURCES = (
     "source", "src", "input", "x", "word", "grapheme", "graphemes", "spelling", "question", "prompt", "text",
     "sentence", "en",
@@ -29,7 +29,7 @@ TARGETS = (
 
 @dataclass(frozen=True)
 class Columns:
-    """The two columns, and why these."""
+    """The two columns, and the reason."""
 
     source: int | str
     target: int | str
@@ -37,7 +37,7 @@ class Columns:
 
 
 def is_text(path: Path) -> bool:
-    """Whether a file is plain text by its name, and nothing in its first lines looks like columns."""
+    """True if a file is plain text by its name, and nothing in its first lines looks like columns."""
     if not is_plain_text(path):
         return False
     head = [line.text for line in itertools.islice(read_lines(path), HEAD) if line.text.strip()]
@@ -49,22 +49,22 @@ def is_text(path: Path) -> bool:
 
 
 def is_table(path: Path, data: DataConfig) -> bool:
-    """Whether a file has columns: by its name; or by its tabs, where the model would read it as pairs."""
+    """True if a file has columns: by its name; or by its tabs, where the model would read it as pairs."""
     if not is_plain_text(path):
         return True
     if reads_lines(path, data):
         return False
-    rows = [row for row in read_rows(path, itertools.islice(read_lines(path), HEAD)) if not row.fault]
+    rows = [row for row in read_table_rows(path, itertools.islice(read_lines(path), HEAD)) if not row.fault]
     return bool(rows) and len(typical_row(rows).cells) > 1
 
 
 def find_columns(path: Path, name: str) -> Columns:
-    """Look at the first lines; a file in which nothing looks like two columns is a DataError."""
+    """The columns of source and target; a file in which nothing looks like two columns is a DataError."""
     lines = list(itertools.islice(read_lines(path), HEAD))
     head = [line.text for line in lines]
     if file_format(path) == "jsonl":
         return json_columns(head, name)
-    table = list(read_rows(path, iter(lines)))
+    table = list(read_table_rows(path, iter(lines)))
     rows = [row for row in table if any(cell.strip() for cell in row.cells)]
     faulty = next((row for row in table if row.fault and head[row.line - 1].strip()), None)
     if not rows and faulty:
@@ -77,7 +77,7 @@ def find_columns(path: Path, name: str) -> Columns:
         source, target = choose(first)
         others = [cell for cell in first if cell not in (source, target)]
         reason = f"the first line names the columns: {source} is the source, {target} the target"
-        return Columns(source, target, reason + left(others))
+        return Columns(source, target, reason + unused(others))
     more = f"; {width - 2} more are left aside" if width > 2 else ""
     return Columns(0, 1, f"no header in the first line: column 0 is the source, column 1 the target{more}")
 
@@ -96,18 +96,18 @@ def json_columns(head: list[str], name: str) -> Columns:
             ):
                 keys[key] = None
     if len(keys) < 2:
-        found = f"only {', '.join(keys)}" if keys else "none"
-        raise DataError(f'{name}: two keys with text are needed, found {found}; write {{"source": ..., "target": ...}}')
+        known = f"only {', '.join(keys)}" if keys else "none"
+        raise DataError(f'{name}: two keys with text are needed, found {known}; write {{"source": ..., "target": ...}}')
     source, target = choose(list(keys))
     others = [key for key in keys if key not in (source, target)]
-    return Columns(source, target, f"JSONL: the key {source} is the source, {target} the target" + left(others))
+    return Columns(source, target, f"JSONL: the key {source} is the source, {target} the target" + unused(others))
 
 
 def is_header(cells: list[str], below: list[list[str]]) -> bool:
-    """Whether a first line names columns and is not the first example.
+    """True if a first line names columns and is not the first example.
 
-    It has to name a source and a target that we know (or nothing but what we know), and no name may look like a
-    value of its own column: a file of English and German words may well begin with `answer` and `Antwort`.
+    It has to name a source and a target that we know (or nothing but names that we know), and no name may look like
+    a value of its own column: a file of English and German words may well begin with `answer` and `Antwort`.
     """
     names = [cell.lower() for cell in cells]
     if len(names) < 2 or len(set(names)) < len(names):
@@ -119,7 +119,7 @@ def is_header(cells: list[str], below: list[list[str]]) -> bool:
 
 
 def is_value(name: str, column: list[str]) -> bool:
-    """Whether a name may be one of the values under it: it is, or both are but a letter or two (x, en)."""
+    """True if a name may be one of the values under it: it is one, or both have only a letter or two (x, en)."""
     if name in {cell.lower() for cell in column}:
         return True
     short = sum(len(cell) <= 2 and cell.isalpha() for cell in column)
@@ -127,7 +127,7 @@ def is_value(name: str, column: list[str]) -> bool:
 
 
 def choose(names: list[str]) -> tuple[str, str]:
-    """Source and target among names: those we know, else the first two in their order."""
+    """Source and target among names: those we know, else the first two."""
 
     def best(known: tuple[str, ...], besides: str | None) -> str | None:
         ranked = [name for word in known for name in names if name.lower() == word and name != besides]
@@ -140,13 +140,13 @@ def choose(names: list[str]) -> tuple[str, str]:
     return source, target or rest.pop(0)
 
 
-def left(others: list[str]) -> str:
-    """The columns that are not used."""
+def unused(others: list[str]) -> str:
+    """The columns that are not used, in words."""
     return f" (left aside: {', '.join(others)})" if others else ""
 
 
 def one_column(head: list[str], name: str, separator: str) -> str:
-    """What to do about a file in which the lines have only one column."""
+    """The error for a file whose lines have only one column."""
     filled = [line for line in head if line.strip()]
     plain = f"; or, if it is plain text for a language model: antiphon train lm-lstm data.train={shlex.quote(name)}"
     for mark, advice in (

@@ -161,18 +161,18 @@ def group_names(
 
 def say_flagged(generator: Generator, result: Evaluation) -> None:
     """How many answers have a flag."""
-    from antiphon.text import amount
+    from antiphon.text import plural
 
     if result.flagged and generator.config.data.source is None:
-        texts = amount(result.flagged, "texts")
+        texts = plural(result.flagged, "texts")
         say(f"{texts} with symbols the model does not know (<unk>); `antiphon score` names them")
     elif result.flagged:
-        say(f"{amount(result.flagged, 'answers')} flagged; `antiphon generate --json` shows why")
+        say(f"{plural(result.flagged, 'answers')} flagged; `antiphon generate --json` shows why")
 
 
 def put_table(result: Evaluation, by: str = "lines") -> None:
     """Name, value and interval of each metric, then classes and groups."""
-    from antiphon.text import amount
+    from antiphon.text import plural
 
     shown = {name: "accuracy" if name == "exact_match" and result.classes else name for name in result.values}
     width = max(len(name) for name in shown.values())
@@ -188,7 +188,7 @@ def put_table(result: Evaluation, by: str = "lines") -> None:
         put_groups(result, by, shown[result.groups[0].metric])
     for name, signature in result.signatures.items():
         say(f"{shown[name]}: {signature}")
-    counted = amount(result.examples, result.unit)
+    counted = plural(result.examples, result.unit)
     say(f"{counted} in {result.seconds:.1f} s; in brackets: 95 % of 1,000 bootstrap samples")
 
 

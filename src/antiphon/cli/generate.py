@@ -134,10 +134,10 @@ def generate(
 
 def source_lines(generator: Generator, file: str | None) -> Iterator[str]:
     """The lines of a file or of stdin; paths in them begin where the file lies, or where the user is."""
-    from antiphon.data.pairs import Paths
+    from antiphon.data.pairs import SourcePaths
 
-    paths = Paths.of_lines(generator.config.data, None if file == "-" else file)
-    return (paths.resolved(line) for line in input_lines(file))
+    paths = SourcePaths.of_lines(generator.config.data, None if file == "-" else file)
+    return (paths.resolve_line(line) for line in input_lines(file))
 
 
 def answers_of(

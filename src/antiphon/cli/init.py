@@ -28,7 +28,7 @@ def init(
 
     The configuration is complete, every key is explained, and the reasons of each choice are said.
     """
-    from antiphon.autoconfig.guess import guess_config
+    from antiphon.autoconfig.suggest import suggest_config
     from antiphon.config.dump import explained_yaml
     from antiphon.errors import UserError
     from antiphon.files import write_text
@@ -36,7 +36,7 @@ def init(
     pair_files(data)
     if str(out) != "-" and out.exists() and not force:
         raise UserError(f"{out}: already there; give another name with --out, or --force to overwrite it")
-    guess = guess_config(data)
+    guess = suggest_config(data)
     for reason in guess.reasons:
         say(reason)
     text = f"# Written by: antiphon init {visible(shlex.join(data), keep=' ')}\n\n{explained_yaml(guess.config)}"

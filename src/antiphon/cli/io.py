@@ -192,7 +192,7 @@ def known_metrics(names: list[str] | None) -> list[str] | None:
 
 
 def say_places(facts: dict[str, Any]) -> None:
-    """The first lines that were left out, and why: `Dropped.facts()`."""
+    """The first lines that were left out, and why: `DropLog.facts()`."""
     for place in facts["places"]:
         path = f"{place['path']}: " if "path" in place else ""
         say(f"{place['file']}, line {place['line']}: {path}{place['reason']}; left out")

@@ -39,9 +39,9 @@ def score(
     """
     from antiphon import api
     from antiphon.data.encode import nothing_usable, usable_pairs
-    from antiphon.data.pairs import Dropped
+    from antiphon.data.pairs import DropLog
 
-    files, dropped, seen = pair_files(pairs), Dropped(), Flags()
+    files, dropped, seen = pair_files(pairs), DropLog(), Flags()
     generator = api.load(run)
     text = generator.config.data.source is None
     rows = usable_pairs(files, generator.config.data, generator.source, dropped)

@@ -135,8 +135,7 @@ def _text_problems(config: Config) -> list[str]:
         problems += _copy_problems(texts, data.target, what)
     if isinstance(model, EncoderDecoderConfig) and model.matches:
         problems += _match_problems(data, texts)
-    noise = config.training.noise
-    if data.text is None and (noise.mask or noise.delete or noise.infill or noise.permute):
+    if data.text is None and config.training.noise.enabled:
         problems.append(f"training.noise: it spoils the tokens of one text, but data.source is {what}; leave it out")
     if data.skip_unreadable and len(texts) == len(data.sources):
         fact = "true is for sources that are files, but there are only texts"

@@ -138,6 +138,11 @@ class NoiseConfig(Section):
     span: Annotated[float, Field(gt=0.0)] = Field(3.0, description="infill only: mean length of a span (Poisson)")
     permute: bool = Field(False, description="put the sentences of a source (up to . ! or ?) in any order")
 
+    @property
+    def enabled(self) -> bool:
+        """True if there is any noise."""
+        return bool(self.mask or self.delete or self.infill or self.permute)
+
 
 class TrainingConfig(Section):
     """How the weights are learnt."""

@@ -1,20 +1,16 @@
 """Sound as a row of log-mel spectra."""
-# N samples, M samples at the new rate, P phases, L samples that they hear, Q times the phases come round
-# N samples, S spectra, F frequencies, D mel bands
+# N samples, M samples at another rate, S spectra, F frequencies, D mel bands
 
 from __future__ import annotations
 
 import json
-import math
 import os
-from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import torch
-from numpy.lib.stride_tricks import sliding_window_view
 from torch import Tensor
 from torch.nn import functional
 
@@ -23,75 +19,27 @@ from antiphon.data.augment import hide_times, hide_values, standardised
 from antiphon.data.source import Array, Random, UnreadableError
 from antiphon.errors import MissingExtraError
 
-__all__ = ["AudioReader", "LogMel", "mel_filters", "resampled", "resampled_length"]
-
-# Sound at another rate: a low-pass filter that is evaluated only where the new samples stand.
-
-ZEROS = 32  # zero crossings of the sinc on each side
-CUT_OFF = 0.92  # of the lower half rate: the filter falls from 0.84 of it to 1
-BETA = 8.0  # Kaiser's window: what is cut off is 80 dB down
-PHASES = 64  # new samples that are found by one matrix
-
-
-def resampled_length(length: int, rate: int, new_rate: int) -> int:
-    """M = ⌈N r' / r⌉: the new samples that stand before the end of the sound."""
-    return -(-length * new_rate // rate)
-
-
-def resampled(samples: Array, rate: int, new_rate: int) -> Array:
-    """y_m = Σ_n x_n h(m r / r' - n), h a low-pass filter at the lower of the two half rates; x is 0 beyond its ends
-
-    The places m r / r' come round after so many samples; those of one round are found together, as a product of
-    matrices.
-    """
-    if rate == new_rate:
-        return samples
-    common = math.gcd(rate, new_rate)
-    rounds = -(-PHASES * common // new_rate)  # a round of few phases is taken several times
-    up, down = rounds * new_rate // common, rounds * rate // common
-    length = resampled_length(len(samples), rate, new_rate)
-    times, reach = -(-length // up), _reach(up, down)
-    padded = np.zeros(times * down + 2 * reach + 1, np.float32)
-    padded[reach : reach + len(samples)] = samples
-    found = np.empty((times, up), np.float32)
-    for phase, (first, bank) in zip(range(0, up, PHASES), _banks(up, down), strict=True):
-        heard = sliding_window_view(padded, len(bank))[first::down][:times]  # [Q, L]
-        found[:, phase : phase + PHASES] = heard @ bank
-    return found.reshape(-1)[:length]
-
-
-@lru_cache(maxsize=4)
-def _banks(up: int, down: int) -> list[tuple[int, Array]]:
-    """For every few phases where what they hear begins, and h [L, P]
-
-    h(t) = sinc(c t) w(t), w a Kaiser window; each phase adds up to 1, so that a constant stays what it is.
-    """
-    reach, banks = _reach(up, down), []
-    cut_off = _cut_off(up, down)
-    for phase in range(0, up, PHASES):
-        places = np.arange(phase, min(phase + PHASES, up)) * down  # in 1 / up samples
-        first, last = int(places[0] // up), int(places[-1] // up)
-        distances = places / up - np.arange(first - reach, last + reach + 1)[:, None]  # [L, P]
-        inside = np.clip(1 - (distances * cut_off / ZEROS) ** 2, 0.0, None)
-        bank = np.sinc(cut_off * distances) * np.i0(BETA * np.sqrt(inside)) * (inside > 0)
-        banks.append((first, (bank / bank.sum(0)).astype(np.float32)))
-    return banks
-
-
-def _cut_off(up: int, down: int) -> float:
-    """As a share of the old half rate."""
-    return CUT_OFF * min(1.0, up / down)
-
-
-def _reach(up: int, down: int) -> int:
-    """Samples that the filter hears on each side."""
-    return math.ceil(ZEROS / _cut_off(up, down))
-
+__all__ = ["AudioReader", "LogMel", "mel_filters", "resample", "resampled_length"]
 
 RATES = range(1000, 768_001)  # a header that says otherwise is damaged
 HUGE = 0x7F000000  # bytes
 SILENCE = 1e-10  # the least power
 RANGE = 1e-8  # and what lies 80 dB below the loudest is silence, too
+
+
+def resampled_length(length: int, rate: int, new_rate: int) -> int:
+    """M = ⌈N r' / r⌉, the number of samples at the new rate"""
+    return -(-length * new_rate // rate)
+
+
+def resample(samples: Array, rate: int, new_rate: int) -> Array:
+    """Samples [N] at another rate [M], by the band-limited resampler of SoX; beyond its ends a sound is silent."""
+    if rate == new_rate:
+        return samples
+    length = resampled_length(len(samples), rate, new_rate)
+    silence = np.zeros(-(-rate // new_rate) + 1, np.float32)  # soxr rounds the length down: so it has all M samples
+    longer = np.concatenate([np.asarray(samples, np.float32), silence])
+    return np.asarray(_extra("soxr").resample(longer, rate, new_rate)[:length])
 
 
 class AudioReader:
@@ -108,7 +56,7 @@ class AudioReader:
 
     def read(self, cell: str, chance: Random | None = None) -> Array:
         samples, rate = _samples(cell)
-        spectra = self.spectra(resampled(samples, rate, self.config.rate))
+        spectra = self.spectra(resample(samples, rate, self.config.rate))
         if not np.isfinite(spectra).all():
             raise UnreadableError("samples too large for a spectrum; those of a sound are from -1 to 1")
         spectra = standardised(spectra)
@@ -180,7 +128,7 @@ def _full_filters(rate: int, mels: int, window: int) -> Tensor:
 
 def _header(cell: str) -> tuple[int, int]:
     """Samples of a channel, and the rate."""
-    soundfile = _soundfile()
+    soundfile = _extra("soundfile")
     _must_exist(cell)
     try:
         found = soundfile.info(cell)
@@ -193,7 +141,7 @@ def _header(cell: str) -> tuple[int, int]:
 
 def _samples(cell: str) -> tuple[Array, int]:
     """The mean of the channels [N], and the rate."""
-    soundfile = _soundfile()
+    soundfile = _extra("soundfile")
     expected, rate = _header(cell)
     try:
         channels = soundfile.read(cell, dtype="float32", always_2d=True)[0]
@@ -235,10 +183,10 @@ def _reason(error: Exception) -> str:
     return str(getattr(error, "error_string", error)).rstrip(".")
 
 
-def _soundfile() -> ModuleType:
+def _extra(package: str) -> ModuleType:
     try:
-        return import_module("soundfile")
+        return import_module(package)
     except (ImportError, OSError) as error:  # OSError: libsndfile is missing
         raise MissingExtraError(
-            "data.source: sounds are read with the package soundfile; pip install 'antiphon[audio]' installs it"
+            f"data.source: sounds are read with the package {package}; pip install 'antiphon[audio]' installs it"
         ) from error

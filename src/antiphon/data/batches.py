@@ -1,9 +1,9 @@
-"""Batches that threads read before they are asked for: decoding files takes time that a network need not wait for.
+"""Batches: the plan of an epoch, its rows as tensors, and prefetching by threads.
 
-A batch is a pure function of its rows and the epoch, so it is the same whoever reads it, and whenever.
+A plan is a pure function of (lengths, budget, seed, epoch), and a batch of its rows and the epoch. So training stands
+at (epoch, index in the plan), and neither depends on how many processes or threads share the work.
 """
-# B batch, S source steps, T target steps, N rows of the corpus
-# B batch or parallel streams, T target steps
+# B batch or parallel streams, S source steps, T target steps, N rows of the corpus
 
 from __future__ import annotations
 
@@ -15,40 +15,39 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from antiphon.data.corpus import Chance, Corpus, FileRows, Ragged, Rows, SeveralRows, likeness, read_lengths
-from antiphon.data.noise import OF_FILES, Noise
-from antiphon.data.source import Read, UnreadableError, Values
-from antiphon.data.tokenizers import EOS, PAD, SOS, UNK
+from antiphon.config.schema import TrainingConfig
+from antiphon.data.corpus import Chance, Corpus, FileRows, Ragged, Rows, SeveralRows, read_lengths, sorting_lengths
+from antiphon.data.source import Ints, Read, Source, UnreadableError, Values
+from antiphon.data.tokenizers import EOS, PAD, SOS, UNK, Tokenizer
 from antiphon.errors import DataError
 from antiphon.sequence import MultiSource, Sequence
 
+if TYPE_CHECKING:
+    from antiphon.data.noise import Noise
+
 __all__ = [
-    "AheadBatches",
     "Batch",
     "Batches",
     "PairBatches",
+    "PrefetchedBatches",
     "StreamBatches",
+    "build_noise",
     "collate",
     "padding_share",
     "plan",
-    "reading_threads",
+    "reader_threads",
     "source_batch",
 ]
 
-# From lengths to a plan of batches, and from rows of a corpus to tensors.
-#
-# A plan is a pure function of (lengths, budget, seed, epoch). Where training stands is (epoch, index in the plan),
-# and the plan does not depend on how many processes share it.
-
-Ints = npt.NDArray[np.integer[Any]]
-Spoil = Callable[[int, Ints], Ints]  # the number of a row and its ids -> what the model is shown (see noise.py)
+FILES_STREAM = 3  # last word of the seed of files; noise.py has 1 and 2
+Corrupt = Callable[[int, Ints], Ints]  # the number of a row and its ids -> the ids with noise (see noise.py)
 
 
 @dataclass(frozen=True)
@@ -61,15 +60,15 @@ class Batch:
 
 
 def plan(
-    source_lengths: Ints, target_lengths: Ints, *, budget: int, seed: int, epoch: int, likeness: Ints | None = None
+    source_lengths: Ints, target_lengths: Ints, *, budget: int, seed: int, epoch: int, sort_by: Ints | None = None
 ) -> list[Ints]:
     """Batches of row numbers, each row once: rows x max(longest source, longest target) <= budget.
 
-    A row longer than the budget is a batch of its own. Lengths count the </s>. Neighbours are sources of like length,
-    or of what is given instead.
+    A row longer than the budget is a batch of its own. Lengths count the </s>. Neighbours have similar source lengths,
+    or similar values of `sort_by`.
     """
     generator = np.random.default_rng([seed, epoch])
-    order = _serpentine(source_lengths if likeness is None else likeness, target_lengths, generator)
+    order = _serpentine(source_lengths if sort_by is None else sort_by, target_lengths, generator)
     longest = np.maximum(source_lengths, target_lengths)[order]
     batches = []
     start = 0
@@ -90,8 +89,8 @@ def padding_share(batches: list[Ints], source_lengths: Ints, target_lengths: Int
     return 1.0 - real / padded if padded else 0.0
 
 
-def collate(corpus: Corpus, rows: Ints, spoil: Spoil | None = None, chance: Chance | None = None) -> Batch:
-    """The rows of a corpus as tensors, with <s> and </s> where they belong; sources are spoilt first, if asked for.
+def collate(corpus: Corpus, rows: Ints, corrupt: Corrupt | None = None, chance: Chance | None = None) -> Batch:
+    """The rows of a corpus as tensors, with <s> and </s>; `corrupt` adds noise to the ids of the source.
 
     Files are read with the random numbers of `chance`.
     """
@@ -100,14 +99,14 @@ def collate(corpus: Corpus, rows: Ints, spoil: Spoil | None = None, chance: Chan
     inputs[:, 0] = SOS
     inputs[:, 1:] = target[:, :-1]
     return Batch(
-        source=_sources(corpus.source, rows, spoil, chance),
+        source=_sources(corpus.source, rows, corrupt, chance),
         inputs=torch.from_numpy(inputs),
         outputs=_closed(target, target_lengths),
     )
 
 
 def source_batch(rows: Items[Read]) -> Sequence | MultiSource:
-    """Sources that have been read, padded to the longest; a text has </s> at its end."""
+    """Sources, padded to the longest; a text has </s> at its end."""
     if not isinstance(rows[0], tuple):
         return _part_batch([row for row in rows if not isinstance(row, tuple)])
     tuples = [row for row in rows if isinstance(row, tuple)]
@@ -121,38 +120,39 @@ def _part_batch(rows: list[Values]) -> Sequence:
     return Sequence.of_vectors([row for row in rows if not isinstance(row, list)])
 
 
-def _sources(sources: Rows, rows: Ints, spoil: Spoil | None, chance: Chance | None) -> Sequence | MultiSource:
+def _sources(sources: Rows, rows: Ints, corrupt: Corrupt | None, chance: Chance | None) -> Sequence | MultiSource:
     if isinstance(sources, SeveralRows):
         return MultiSource(tuple(_source(part, rows, None, chance, n) for n, part in enumerate(sources.parts)))
-    return _source(sources, rows, spoil, chance, 0)
+    return _source(sources, rows, corrupt, chance, 0)
 
 
 def _source(
-    sources: Ragged | FileRows, rows: Ints, spoil: Spoil | None, chance: Chance | None, number: int
+    sources: Ragged | FileRows, rows: Ints, corrupt: Corrupt | None, chance: Chance | None, number: int
 ) -> Sequence:
     if isinstance(sources, FileRows):
         return Sequence.of_vectors(list(sources.read(rows, number, chance)))
-    if spoil is not None:
-        sources, rows = _spoilt(sources, rows, spoil), np.arange(len(rows))
+    if corrupt is not None:
+        sources = Ragged.of([corrupt(int(row), sources[int(row)]).tolist() for row in rows])
+        rows = np.arange(len(rows))
     return _closed(*_padded(sources, rows))
 
 
 def _serpentine(source_lengths: Ints, target_lengths: Ints, generator: np.random.Generator) -> Ints:
-    """Rows by target length; within one, by source length, up and down in turn so that neighbours stay alike."""
+    """Rows by target length; within one, by source length, up and down in turn so that neighbours stay similar."""
     ties = generator.permutation(len(target_lengths))
     direction = np.where(target_lengths % 2 == 0, 1, -1)
     return np.lexsort((ties, source_lengths * direction, target_lengths))
 
 
 def _rows_that_fit(longest: Ints, start: int, budget: int) -> int:
-    """How many rows from `start` on stay within the budget; at least one."""
+    """The number of rows from `start` on that fit into the budget; at least one."""
     window = np.maximum.accumulate(longest[start : start + max(1, budget // max(1, int(longest[start])))])
     cost = window * np.arange(1, len(window) + 1)
     return max(1, int(np.searchsorted(cost, budget, side="right")))
 
 
 def _padded(ragged: Ragged, rows: Ints) -> tuple[npt.NDArray[np.int64], Ints]:
-    """Ids [B, longest + 1] padded with PAD, so that one more token fits into every row; and the lengths [B]."""
+    """Ids [B, longest + 1] padded with PAD, with space for one more token in every row; and the lengths [B]."""
     starts = ragged.offsets[rows]
     lengths = ragged.offsets[np.asarray(rows) + 1] - starts
     positions = np.arange(int(lengths.max(initial=0)) + 1)
@@ -162,11 +162,6 @@ def _padded(ragged: Ragged, rows: Ints) -> tuple[npt.NDArray[np.int64], Ints]:
     return values, lengths
 
 
-def _spoilt(sources: Ragged, rows: Ints, spoil: Spoil) -> Ragged:
-    """These rows alone, as the model is shown them."""
-    return Ragged.of([spoil(int(row), sources[int(row)]).tolist() for row in rows])
-
-
 def _closed(values: npt.NDArray[np.int64], lengths: Ints) -> Sequence:
     """The rows with </s> after their last token."""
     values[np.arange(len(lengths)), lengths] = EOS
@@ -174,24 +169,19 @@ def _closed(values: npt.NDArray[np.int64], lengths: Ints) -> Sequence:
     return Sequence(torch.from_numpy(values), torch.from_numpy(mask))
 
 
-# What an epoch is made of: a plan, and the batches it names. One kind for pairs and lines, one for a stream.
-#
-# The loop knows no more than this, so where training stands is (epoch, index in the plan) for both.
-
-
 class Batches(ABC):
-    """The plan is a pure function of the data, the budget, the seed and the epoch."""
+    """The batches of all epochs: of pairs or lines, or of a stream."""
 
     carries: bool = False  # the state after a batch is the one before the next
 
     @property
     def forbidden(self) -> tuple[int, ...]:
-        """What no text has inside, so a model does not say it there: an answer does not go on after </s>."""
+        """Tokens that never occur inside a text, so that a model does not predict them there."""
         return (PAD, SOS, EOS, UNK)
 
     @abstractmethod
     def plan(self, epoch: int) -> list[Ints]:
-        """The batches of an epoch, in their order; what the numbers in each mean is `collate`'s business."""
+        """The batches of an epoch in order, as numbers that `collate` understands."""
 
     @abstractmethod
     def collate(self, rows: Ints, epoch: int) -> Batch:
@@ -199,38 +189,46 @@ class Batches(ABC):
 
     @abstractmethod
     def tokens(self, rows: Ints) -> int:
-        """Real target tokens of a batch: what its loss is divided by."""
+        """The number of real target tokens in a batch, by which its loss is divided."""
 
     @abstractmethod
     def padding(self, batches: list[Ints]) -> float:
         """The share of a plan's positions that is padding."""
 
 
+def build_noise(training: TrainingConfig, source: Source) -> Noise | None:
+    """The pretext tasks of a run, which only one text can have; None if there are none."""
+    if not training.noise.enabled or not isinstance(source, Tokenizer):
+        return None
+    from antiphon.data.noise import Noise
+
+    return Noise(training.noise, source, seed=training.seed)
+
+
 @dataclass(frozen=True)
 class PairBatches(Batches):
-    """Rows of like length together; the rows of a language model's corpus have empty sources."""
+    """Batches of rows of similar length; the rows of a language model's corpus have empty sources."""
 
     corpus: Corpus
     budget: int
     seed: int
-    noise: Noise | None = None  # what is done to the sources
+    noise: Noise | None = None  # pretext tasks on the sources
 
     @cached_property
     def lengths(self) -> tuple[Ints, Ints]:
-        """Source and target lengths, </s> counts; a corpus without sources has none."""
+        """Source and target lengths with </s>; a corpus without sources has none."""
         return read_lengths(self.corpus.source), self.corpus.target.lengths + 1
 
     def plan(self, epoch: int) -> list[Ints]:
-        return plan(
-            *self.lengths, budget=self.budget, seed=self.seed, epoch=epoch, likeness=likeness(self.corpus.source)
-        )
+        by = sorting_lengths(self.corpus.source)
+        return plan(*self.lengths, budget=self.budget, seed=self.seed, epoch=epoch, sort_by=by)
 
     def collate(self, rows: Ints, epoch: int) -> Batch:
         return collate(self.corpus, rows, self.noise.of_epoch(epoch) if self.noise else None, self._chance(epoch))
 
     def _chance(self, epoch: int) -> Chance:
-        """What is drawn for a file depends on where it stands and nothing else: not on the batch, nor a thread."""
-        return lambda row, number: np.random.default_rng([self.seed, epoch, row, OF_FILES, number])
+        """The random numbers of a file depend on its row alone: not on the batch, nor on the thread."""
+        return lambda row, number: np.random.default_rng([self.seed, epoch, row, FILES_STREAM, number])
 
     def tokens(self, rows: Ints) -> int:
         return int(self.lengths[1][rows].sum())
@@ -243,9 +241,9 @@ class PairBatches(Batches):
 class StreamBatches(Batches):
     """A text as one stream of tokens, cut into B parallel streams, and these into windows, side by side.
 
-    Every token is said once in an epoch. The input is the token before it in the text; before the first stands
-    `start`. Each epoch begins at another token and goes round, so that the seams move. With `carries`, the state goes
-    on from window to window, through all of a parallel stream, but the gradient does not:
+    Every token is predicted once in an epoch, from the token before it in the text; before the first one stands
+    `start`. Each epoch begins at another token and wraps around, so that the seams move. With `carries`, the state is
+    kept from window to window of a parallel stream, but the gradient is not (truncated back-propagation):
 
     s_0 of window k = s_n of window k - 1, as a number
     """
@@ -253,7 +251,7 @@ class StreamBatches(Batches):
     ids: Ints
     window: int
     streams: int
-    start: int  # what stands before the first token
+    start: int  # the token before the first
     seed: int
     carries: bool = False
 
@@ -265,7 +263,7 @@ class StreamBatches(Batches):
 
     @property
     def forbidden(self) -> tuple[int, ...]:
-        """Line ends are tokens; for words and sub-words </s> is one."""
+        """Line ends are tokens of a stream; for words and sub-words that is </s>."""
         return tuple({PAD, SOS, EOS, UNK} - {self.start})
 
     @cached_property
@@ -273,10 +271,10 @@ class StreamBatches(Batches):
         """Stream b is ids[bounds[b] : bounds[b + 1]]; lengths differ by one at most."""
         return np.arange(self.streams + 1) * len(self.ids) // self.streams
 
-    def plan(self, epoch: int) -> list[Ints]:  # noqa: ARG002 (all epochs are alike, but for where they begin)
+    def plan(self, epoch: int) -> list[Ints]:  # noqa: ARG002 (epochs differ only in their first token)
         """The columns of each window, in order: the state of one is needed for the next.
 
-        The last takes what is left of the longer streams: one token more than a window at most, and none is empty.
+        The last window takes the rest of the longer streams: at most one token more than a window, and none is empty.
         """
         shortest, longest = len(self.ids) // self.streams, -(-len(self.ids) // self.streams)
         cuts = [*range(0, shortest, self.window), longest]
@@ -285,7 +283,7 @@ class StreamBatches(Batches):
     def collate(self, rows: Ints, epoch: int) -> Batch:
         places = self.bounds[:-1, None] + rows  # [B, T]
         real = places < self.bounds[1:, None]
-        places = (places + self._turn(epoch)) % len(self.ids)
+        places = (places + self._first(epoch)) % len(self.ids)
         outputs = np.where(real, self.ids[places], PAD).astype(np.int64)
         before = np.where(places > 0, self.ids[places - 1], self.start)
         inputs = np.where(real, before, PAD).astype(np.int64)
@@ -295,8 +293,8 @@ class StreamBatches(Batches):
             outputs=Sequence(torch.from_numpy(outputs), torch.from_numpy(real)),
         )
 
-    def _turn(self, epoch: int) -> int:
-        """The token that an epoch begins with."""
+    def _first(self, epoch: int) -> int:
+        """The position of the first token of an epoch."""
         return int(np.random.default_rng([self.seed, epoch]).integers(len(self.ids)))
 
     def tokens(self, rows: Ints) -> int:
@@ -306,22 +304,22 @@ class StreamBatches(Batches):
         return 1.0 - sum(map(self.tokens, batches)) / (self.streams * sum(map(len, batches)))
 
 
-MOST = 4  # threads
+MOST_THREADS = 4
 
 
-def reading_threads() -> int:
-    """As many as there are cores for this process, within reason."""
+def reader_threads() -> int:
+    """The number of threads that read files: one for each core of this process, at most 4."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1  # macOS has none
-    return min(MOST, cores)
+    return min(MOST_THREADS, cores)
 
 
-class AheadBatches(Batches):
-    """The batches of `inner`; while one is learnt from, the next few of the newest plan are read."""
+class PrefetchedBatches(Batches):
+    """The batches of `inner`; threads read the next few of the newest plan while the model learns from one."""
 
     def __init__(self, inner: Batches, *, ahead: int = 4, threads: int | None = None) -> None:
         self.inner = inner
         self.ahead = ahead
-        self._pool = ThreadPoolExecutor(threads or reading_threads(), thread_name_prefix="antiphon-reader")
+        self._pool = ThreadPoolExecutor(threads or reader_threads(), thread_name_prefix="antiphon-reader")
         self._epoch = -1
         self._plan: list[Ints] = []
         self._places: dict[int, int] = {}  # the first row of a batch -> its place in the plan

@@ -9,11 +9,11 @@ from typing import Any
 from antiphon.config.schema import DataConfig, SourceConfig, TextConfig
 from antiphon.config.sources import AudioConfig, FeaturesConfig, FramesConfig, ImageConfig
 from antiphon.data.build_tokenizer import build_tokenizer, load_tokenizer
-from antiphon.data.source import FileSource, Reader, SeveralSources, Source, UnreadableError
+from antiphon.data.source import FileSource, Reader, SeveralSources, SingleSource, Source, UnreadableError
 from antiphon.data.tokenizers import Tokenizer, damaged, read_json
 from antiphon.errors import ModelFolderError, UserError
 
-__all__ = ["file_source", "is_file", "joined", "load_source", "one_text", "text_source"]
+__all__ = ["combine_sources", "file_source", "is_file", "load_source", "one_text", "text_source"]
 
 
 def is_file(config: SourceConfig) -> bool:
@@ -33,8 +33,8 @@ def text_source(source: Source) -> Tokenizer:
     raise UserError(f"data.source: this is for models that read one text, and the source here is of kind {source.kind}")
 
 
-def joined(sources: Sequence[Source]) -> Source:
-    """One is itself."""
+def combine_sources(sources: Sequence[SingleSource]) -> Source:
+    """Several sources as one; a single one as it is."""
     return sources[0] if len(sources) == 1 else SeveralSources(sources)
 
 
@@ -53,10 +53,10 @@ def load_source(path: Path, data: DataConfig) -> Source:
         written = content["sources"] if isinstance(data.source, list) else [content]
         if len(written) != len(data.sources):
             raise ValueError(f"{len(written)} sources, but config.yaml has {len(data.sources)}")
-        return joined([_built(*pair) for pair in zip(data.sources, written, strict=True)])
+        return combine_sources([_built(*pair) for pair in zip(data.sources, written, strict=True)])
 
 
-def _built(config: SourceConfig, content: dict[str, Any]) -> Source:
+def _built(config: SourceConfig, content: dict[str, Any]) -> SingleSource:
     if isinstance(config, TextConfig):
         return build_tokenizer(content)
     if content["kind"] != config.kind:

@@ -16,10 +16,10 @@ from antiphon.errors import ConfigError, DataError, ModelFolderError
 __all__ = [
     "SOURCE_TOKENIZER",
     "TARGET_TOKENIZER",
-    "Given",
+    "ReusedTokenizers",
     "build_tokenizer",
-    "given_tokenizers",
     "load_tokenizer",
+    "reused_tokenizers",
     "train_tokenizer",
 ]
 
@@ -83,13 +83,13 @@ def build_tokenizer(content: dict[str, Any]) -> Tokenizer:
 SOURCE_TOKENIZER, TARGET_TOKENIZER = "tokenizer.source.json", "tokenizer.target.json"
 
 Side = str  # source (of several source[0], source[1], ..) or target
-Given = dict[Side, Tokenizer]
+ReusedTokenizers = dict[Side, Tokenizer]
 
 
-def given_tokenizers(data: DataConfig) -> Given:
+def reused_tokenizers(data: DataConfig) -> ReusedTokenizers:
     """The tokenizer of each side that names a run; ConfigError with all that does not fit."""
     names = [data.place(number).removeprefix("data.") for number in range(len(data.sources))]
-    given: Given = {}
+    given: ReusedTokenizers = {}
     problems: list[str] = []
     for side, config in [*zip(names, data.sources, strict=True), ("target", data.target)]:
         if isinstance(config, TextConfig) and config.tokenizer is not None:
@@ -157,7 +157,7 @@ def _at_odds(side: Side, config: TextConfig, tokenizer: Tokenizer, learnt: TextC
     return problems
 
 
-def _two_for_one(data: DataConfig, given: Given) -> list[str]:
+def _two_for_one(data: DataConfig, given: ReusedTokenizers) -> list[str]:
     """In one vocabulary an id means the same on both sides, though each may cut its texts in its own way."""
     target = given.get("target")
     if not data.shared_vocabulary or target is None:
@@ -170,7 +170,7 @@ def _two_for_one(data: DataConfig, given: Given) -> list[str]:
     ]
 
 
-def _no_line_end(data: DataConfig, given: Given) -> list[str]:
+def _no_line_end(data: DataConfig, given: ReusedTokenizers) -> list[str]:
     """A stream of characters has line ends in it; a tokenizer learnt from lines has never seen one."""
     target = given.get("target")
     if data.window is None or target is None or not target.spells or not target.unknown("\n"):

@@ -1,11 +1,11 @@
-"""The rows of a corpus: ids that lie on disk, or cells that name files, which are read when they are asked for."""
+"""The rows of a corpus: ids on disk, or the paths of files, which are read batch by batch."""
 # N rows, B rows of a batch, S source steps
 
 from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -15,31 +15,27 @@ from typing import Any, BinaryIO, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from antiphon.data.source import Array, FileSource, Random, UnreadableError
+from antiphon.data.source import Array, FileSource, Ints, Random, UnreadableError
 
 __all__ = [
-    "Cell",
-    "CellsWriter",
     "Chance",
     "Corpus",
+    "FileCell",
     "FileRows",
+    "FileRowsWriter",
     "Ragged",
     "RaggedWriter",
     "RowWriter",
     "Rows",
     "SeveralRows",
-    "likeness",
     "read_lengths",
+    "sorting_lengths",
 ]
-
-# Rows of ids of unequal length as one flat array and offsets, in memory or mapped from disk.
-
-Ints = npt.NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True)
 class Ragged:
-    """Row i is ids[offsets[i] : offsets[i + 1]]."""
+    """Rows of ids of unequal length: row i is ids[offsets[i] : offsets[i + 1]]."""
 
     ids: npt.NDArray[np.int32]
     offsets: npt.NDArray[np.int64]
@@ -53,7 +49,7 @@ class Ragged:
 
     @classmethod
     def map(cls, folder: Path, name: str) -> Ragged:
-        """Rows on disk, read only when they are asked for."""
+        """Rows on disk, mapped into memory."""
         ids = np.load(folder / f"{name}.ids.npy", mmap_mode="r", allow_pickle=False)
         offsets = np.load(folder / f"{name}.offsets.npy", mmap_mode="r", allow_pickle=False)
         if offsets[0] != 0 or offsets[-1] != len(ids):
@@ -74,67 +70,23 @@ class Ragged:
         return np.diff(self.offsets)
 
 
-class RaggedWriter:
-    """Writes rows to disk as they come; only the offsets stay in memory."""
-
-    def __init__(self, folder: Path, name: str) -> None:
-        self._offsets_path = folder / f"{name}.offsets.npy"
-        self._offsets = array("q", [0])
-        self._longest = 0
-        self._file: BinaryIO = (folder / f"{name}.ids.npy").open("wb")
-        self._write_header(0)
-
-    def __enter__(self) -> RaggedWriter:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-    def add(self, rows: Iterable[Sequence[int]]) -> None:
-        """Append rows."""
-        rows = list(rows)
-        end = self._offsets[-1]
-        for row in rows:
-            end += len(row)
-            self._offsets.append(end)
-            self._longest = max(self._longest, len(row))
-        np.fromiter(chain.from_iterable(rows), np.int32).tofile(self._file)
-
-    def finish(self) -> None:
-        """Write the true length into the header, and the offsets beside it."""
-        self._file.seek(0)
-        self._write_header(self._offsets[-1])
-        self._file.close()
-        np.save(self._offsets_path, np.frombuffer(self._offsets, np.int64))
-
-    def facts(self) -> dict[str, float]:
-        """How many rows and tokens there are, and how long they get."""
-        rows, tokens = len(self._offsets) - 1, self._offsets[-1]
-        return {"tokens": tokens, "longest": self._longest, "mean": round(tokens / rows, 2) if rows else 0.0}
-
-    def _write_header(self, length: int) -> None:
-        """numpy leaves room in the header for any length, so that it can be written again in place."""
-        header = {"descr": np.lib.format.dtype_to_descr(np.dtype(np.int32)), "fortran_order": False, "shape": (length,)}
-        np.lib.format.write_array_header_1_0(self._file, header)
-
-
-Chance = Callable[[int, int], Random]  # the number of a row, and of a source among several -> its random numbers
+Chance = Callable[[int, int], Random]  # numbers of a row and of a source among several -> random numbers
 
 
 @dataclass(frozen=True)
-class Cell:
-    """A path, and the positions of what it names."""
+class FileCell:
+    """The path of a file, and its length in positions."""
 
-    text: str
-    positions: int
+    path: str
+    length: int
 
     def __len__(self) -> int:
-        return self.positions
+        return self.length
 
 
 @dataclass(frozen=True)
 class FileRows:
-    """Row i is what is read from the file cells[i], of so many positions."""
+    """Row i is the content of the file cells[i], of lengths[i] positions."""
 
     cells: list[str]
     lengths: Ints
@@ -142,7 +94,7 @@ class FileRows:
 
     @classmethod
     def load(cls, folder: Path, name: str, source: FileSource) -> FileRows:
-        """What CellsWriter wrote."""
+        """Rows that FileRowsWriter wrote."""
         cells = json.loads((folder / f"{name}.cells.json").read_text(encoding="utf-8"))
         lengths = np.load(folder / f"{name}.lengths.npy", allow_pickle=False)
         if len(cells) != len(lengths):
@@ -153,7 +105,7 @@ class FileRows:
         return len(self.cells)
 
     def read(self, rows: Ints, number: int, chance: Chance | None) -> Iterator[Array]:
-        """These rows, the `number`-th source of each."""
+        """The content of these rows; `number` is that of this source among several."""
         for row in rows:
             try:
                 yield self.source.read(self.cells[row], None if chance is None else chance(int(row), number))
@@ -163,7 +115,7 @@ class FileRows:
 
 @dataclass(frozen=True)
 class SeveralRows:
-    """Row i is made of row i of each part."""
+    """Several sources: row i consists of row i of each part."""
 
     parts: tuple[Ragged | FileRows, ...]
 
@@ -180,17 +132,17 @@ Rows = Ragged | FileRows | SeveralRows
 
 
 def read_lengths(rows: Rows) -> Ints:
-    """Positions that a network reads: </s> counts; a corpus without sources has none."""
+    """Positions that a network reads, with </s>; a corpus without sources has none."""
     if isinstance(rows, SeveralRows):
         return np.asarray(np.sum([read_lengths(part) for part in rows.parts], axis=0))
     return rows.lengths + int(rows.lengths.any()) if isinstance(rows, Ragged) else rows.lengths
 
 
-def likeness(rows: Rows) -> Ints:
-    """What says which rows are alike: their lengths, of several parts the longest one's.
+def sorting_lengths(rows: Rows) -> Ints:
+    """The lengths by which rows are sorted into batches; of several sources that of the longest.
 
-    By the sum, pictures that are all of one width would be sorted by their questions, and each batch had one kind of
-    question, which is learnt from more slowly (decision 0020).
+    Sorted by the sum, pictures that are all of one width would be sorted by their questions, and each batch would have
+    one kind of question, from which a model learns more slowly (decision 0020).
     """
     if isinstance(rows, SeveralRows):
         return np.asarray(np.max([read_lengths(part) for part in rows.parts], axis=0))
@@ -199,7 +151,7 @@ def likeness(rows: Rows) -> Ints:
 
 @dataclass(frozen=True)
 class Corpus:
-    """Encoded pairs: row i of one side belongs to row i of the other."""
+    """Encoded pairs: row i of the source and row i of the target are one pair."""
 
     source: Rows
     target: Ragged
@@ -211,37 +163,65 @@ class Corpus:
 class RowWriter(Protocol):
     """Writes the rows of one side as they come."""
 
-    def add(self, rows: Iterable[Any]) -> None: ...
+    def add(self, rows: Sequence[Any]) -> None: ...
 
-    def facts(self) -> dict[str, float]: ...
-
-    def finish(self) -> None: ...
+    def finish(self) -> dict[str, float]: ...
 
 
-class CellsWriter:
-    """Writes paths and lengths to disk; only the paths stay in memory."""
+class RaggedWriter:
+    """Writes rows of ids as they come; only the offsets stay in memory."""
 
     def __init__(self, folder: Path, name: str) -> None:
-        self._path, self._name = folder, name
+        self._ids_path, self._offsets_path = folder / f"{name}.ids.npy", folder / f"{name}.offsets.npy"
+        self._offsets = array("q", [0])
+        with self._ids_path.open("wb") as file:
+            _write_header(file, 0)
+
+    def add(self, rows: Sequence[Sequence[int]]) -> None:
+        """Append rows."""
+        for row in rows:
+            self._offsets.append(self._offsets[-1] + len(row))
+        with self._ids_path.open("ab") as file:
+            np.fromiter(chain.from_iterable(rows), np.int32).tofile(file)
+
+    def finish(self) -> dict[str, float]:
+        """Write the true length into the header, and the offsets beside it; return the statistics."""
+        with self._ids_path.open("r+b") as file:
+            _write_header(file, self._offsets[-1])
+        offsets = np.frombuffer(self._offsets, np.int64)
+        np.save(self._offsets_path, offsets)
+        return _length_facts("tokens", np.diff(offsets))
+
+
+def _write_header(file: BinaryIO, length: int) -> None:
+    """The header of an .npy file; numpy leaves space in it for any length, so it can be written again in place."""
+    header = {"descr": np.lib.format.dtype_to_descr(np.dtype(np.int32)), "fortran_order": False, "shape": (length,)}
+    np.lib.format.write_array_header_1_0(file, header)
+
+
+class FileRowsWriter:
+    """Writes paths and lengths of files; both stay in memory."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._cells_path, self._lengths_path = folder / f"{name}.cells.json", folder / f"{name}.lengths.npy"
         self._cells: list[str] = []
         self._lengths = array("q")
 
-    def add(self, rows: Iterable[Cell]) -> None:
+    def add(self, rows: Sequence[FileCell]) -> None:
         """Append rows."""
-        for row in rows:
-            self._cells.append(row.text)
-            self._lengths.append(row.positions)
+        self._cells += [row.path for row in rows]
+        self._lengths.extend(row.length for row in rows)
 
-    def finish(self) -> None:
+    def finish(self) -> dict[str, float]:
+        """Write both files; return the statistics."""
         content = json.dumps(self._cells, ensure_ascii=False)
-        (self._path / f"{self._name}.cells.json").write_text(content + "\n", encoding="utf-8", newline="\n")
-        np.save(self._path / f"{self._name}.lengths.npy", np.frombuffer(self._lengths, np.int64))
+        self._cells_path.write_text(content + "\n", encoding="utf-8", newline="\n")
+        lengths = np.frombuffer(self._lengths, np.int64)
+        np.save(self._lengths_path, lengths)
+        return _length_facts("positions", lengths)
 
-    def facts(self) -> dict[str, float]:
-        """How many positions there are, and how long they get."""
-        rows, total = len(self._lengths), sum(self._lengths)
-        return {
-            "positions": total,
-            "longest": max(self._lengths, default=0),
-            "mean": round(total / rows, 2) if rows else 0.0,
-        }
+
+def _length_facts(unit: str, lengths: Ints) -> dict[str, float]:
+    """The total, the longest and the mean of the lengths of all rows."""
+    total, rows = int(lengths.sum()), len(lengths)
+    return {unit: total, "longest": int(lengths.max(initial=0)), "mean": round(total / rows, 2) if rows else 0.0}

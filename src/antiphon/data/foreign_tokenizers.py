@@ -1,6 +1,6 @@
-"""Tokenizers of other toolkits: sentencepiece models and byte-level BPE, beside a vocabulary that is not their own.
+"""Tokenizers of other toolkits: sentencepiece models and byte-level BPE, with a separate vocabulary.
 
-An inner tokenizer (Hugging Face `tokenizers`) cuts a text, and the names of the pieces decide the ids. So two inner
+An inner tokenizer (Hugging Face `tokenizers`) splits a text, and the names of the pieces give the ids. So two inner
 tokenizers, one for each side, can share one vocabulary, as they do in OPUS-MT.
 """
 
@@ -28,8 +28,8 @@ CODE = re.compile(r">>.*?<<")  # the language to translate into: >>fra<<
 class PieceTokenizer(Tokenizer):
     """`pieces` are the names of the ids from 4 on.
 
-    `silent` are those that no text becomes and no text shows; `lead` are some of them that stand before every text
-    but the empty one: BART has seen nothing that does not begin with <s>.
+    `silent` are special pieces, which are never encoded from or decoded to text; `lead` are those of them that stand
+    before every text but the empty one: every text of BART begins with <s>.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class PieceTokenizer(Tokenizer):
             self._inner = Inner.from_str(model)
         except Exception as error:  # the Rust side raises plain Exception
             raise ValueError(f"tokenizers cannot read the model: {error}") from error
-        self._trait = _Trait.of(json.loads(model))
+        self._alphabet = _Alphabet.of(json.loads(model))
         numbers = {piece: number for number, piece in enumerate(pieces, start=FIRST)}
         self._before = [numbers[piece] for piece in lead]
         hidden = set(silent)
@@ -49,24 +49,22 @@ class PieceTokenizer(Tokenizer):
         self._ids = {piece: number for piece, number in numbers.items() if number not in self._unspoken}
         self._has_codes = any(CODE.fullmatch(piece) for piece in pieces)
         self._bytes = [special.encode() for special in SPECIALS]
-        self._bytes += [piece.encode() if piece in hidden else self._trait.spelt(piece) for piece in pieces]
+        self._bytes += [piece.encode() if piece in hidden else self._alphabet.bytes_of(piece) for piece in pieces]
         self.size = len(self._bytes)
 
     def encode(self, text: str) -> list[int]:
-        """The ids of the pieces, after those that lead; UNK for an unknown one."""
-        return self._numbered(self._cut(text))
+        return self._to_ids(self._pieces_of(text))
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of several texts, on several cores."""
-        parts = [self._parted(text) for text in texts]
+        parts = [self._split_code(text) for text in texts]
         found = self._inner.encode_batch([rest for _, rest in parts])
         rows = zip(parts, found, strict=True)
-        return [self._numbered([*code, *_names(encoding, rest)]) for (code, rest), encoding in rows]
+        return [self._to_ids([*code, *_names(encoding, rest)]) for (code, rest), encoding in rows]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of the pieces; bytes that are no UTF-8 read as U+FFFD."""
+        """The text of the pieces; bytes that are not UTF-8 become U+FFFD."""
         spoken = b"".join(self._bytes[number] for number in ids if number not in self._unspoken)
-        return self._trait.trimmed(spoken.decode("utf-8", "replace"))
+        return self._alphabet.trimmed(spoken.decode("utf-8", "replace"))
 
     def symbols(self, ids: Sequence[int]) -> list[str]:
         """One readable string for each id: spaces as ▁, parts of a character in hex (\\xe2)."""
@@ -74,30 +72,29 @@ class PieceTokenizer(Tokenizer):
 
     def unknown(self, text: str) -> list[str]:
         """The parts of the text that are no piece."""
-        return [piece for piece in self._cut(text) if piece not in self._ids]
+        return [piece for piece in self._pieces_of(text) if piece not in self._ids]
 
     def content(self) -> dict[str, Any]:
-        """The names of the ids and the inner tokenizer."""
         model = json.loads(self._inner.to_str())
         return {"pieces": self._pieces, "lead": self._lead, "silent": self._silent, "model": model}
 
-    def _numbered(self, pieces: Iterable[str]) -> list[int]:
+    def _to_ids(self, pieces: Iterable[str]) -> list[int]:
         ids = [self._ids.get(piece, UNK) for piece in pieces]
         return [*self._before, *ids] if ids else []
 
-    def _cut(self, text: str) -> list[str]:
-        code, rest = self._parted(text)
+    def _pieces_of(self, text: str) -> list[str]:
+        code, rest = self._split_code(text)
         return [*code, *_names(self._inner.encode(rest), rest)]
 
-    def _parted(self, text: str) -> tuple[list[str], str]:
-        """A model of several languages takes the one to translate into as its first piece."""
+    def _split_code(self, text: str) -> tuple[list[str], str]:
+        """The language code in front of a text, if the model has several target languages, and the rest."""
         whole = whole_characters(text)
         code = CODE.match(whole) if self._has_codes else None
         return ([code[0]], whole[code.end() :]) if code else ([], whole)
 
 
-class _Trait:
-    """How pieces spell text: with bytes as characters (GPT-2, BART), or with ▁ for a space (sentencepiece)."""
+class _Alphabet:
+    """The spelling of pieces: bytes as characters (GPT-2, BART), or ▁ for a space (sentencepiece)."""
 
     def __init__(self, *, bytewise: bool, prefixed: bool, fallback: bool) -> None:
         self.bytewise = bytewise
@@ -105,8 +102,8 @@ class _Trait:
         self.fallback = fallback  # <0x0A> is a byte
 
     @classmethod
-    def of(cls, content: dict[str, Any]) -> _Trait:
-        """From the JSON of the inner tokenizer."""
+    def of(cls, content: dict[str, Any]) -> _Alphabet:
+        """The alphabet of an inner tokenizer, from its JSON."""
         before = content.get("pre_tokenizer") or {}
         return cls(
             bytewise=before.get("type") == "ByteLevel",
@@ -114,20 +111,20 @@ class _Trait:
             fallback=bool(content["model"].get("byte_fallback")),
         )
 
-    def spelt(self, piece: str) -> bytes:
+    def bytes_of(self, piece: str) -> bytes:
         if self.bytewise:
             return piece_bytes(piece)
         byte = BYTE.fullmatch(piece) if self.fallback else None
         return bytes([int(byte[1], 16)]) if byte else piece.replace("▁", " ").encode()
 
     def trimmed(self, text: str) -> str:
-        """Without the spaces that reading a text has put there."""
+        """The text without the spaces that encoding has added."""
         if not self.bytewise:
             return text.strip(" ")
         return text.removeprefix(" ") if self.prefixed else text
 
 
 def _names(encoding: Encoding, text: str) -> list[str]:
-    """What is unknown to the inner tokenizer may yet have a name: the other side of the pairs may know it."""
+    """The names of the pieces. One unknown to the inner tokenizer is its text: the other side may know it."""
     found = zip(encoding.tokens, encoding.offsets, strict=True)
     return [text[start:end] if piece == UNKNOWN else piece for piece, (start, end) in found]

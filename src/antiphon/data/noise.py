@@ -1,6 +1,6 @@
-"""Pretext tasks: a source is spoilt, and the model learns to say what it was.
+"""Pretext tasks: the source is corrupted, and the model learns to restore it (a denoising autoencoder).
 
-What is drawn depends on (seed, epoch, row) alone: not on the batch a row is in, nor on where training was interrupted.
+The noise of a row depends on (seed, epoch, row) alone: not on its batch, nor on where training was interrupted.
 A source never gets longer, so a plan of batches that counts clean lengths keeps within its budget.
 """
 
@@ -13,36 +13,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from antiphon.config.schema import NoiseConfig, TrainingConfig
-from antiphon.data.source import Source
+from antiphon.config.schema import NoiseConfig
+from antiphon.data.source import Ints, Random
 from antiphon.data.tokenizers import UNK, Tokenizer
 
-__all__ = [
-    "OF_FILES",
-    "Noise",
-    "NoisyTokenizer",
-    "as_read",
-    "delete",
-    "infill",
-    "mask",
-    "noise_of",
-    "noisy",
-    "permute",
-    "spoil",
-]
-
-Ids = npt.NDArray[np.integer[Any]]
-Random = np.random.Generator
+__all__ = ["Noise", "NoisyTokenizer", "corrupt", "delete", "infill", "mask", "permute"]
 
 MARKS = (".", "!", "?")
-# The last word of a seed: no two uses draw the same numbers.
-OF_ROWS, OF_TEXTS, OF_FILES = 1, 2, 3
+ROWS_STREAM, TEXTS_STREAM = 1, 2  # last word of the seed, so that no two uses draw the same numbers
 
 
-def spoil(ids: Ids, draw: Random, config: NoiseConfig, ends: npt.NDArray[np.bool_]) -> Ids:
-    """A source after all that the configuration asks for, in this order; at least one token, and no more than before.
+def corrupt(ids: Ints, draw: Random, config: NoiseConfig, ends: npt.NDArray[np.bool_]) -> Ints:
+    """A source after all tasks of the configuration, in this order; at least one token, and no more than before.
 
-    `ends[id]` says whether a sentence ends after this token.
+    `ends[id]` is true if a sentence ends after this token.
     """
     if config.permute:
         ids = permute(ids, draw, ends)
@@ -51,25 +35,25 @@ def spoil(ids: Ids, draw: Random, config: NoiseConfig, ends: npt.NDArray[np.bool
     return delete(ids, draw, share=config.delete)
 
 
-def permute(ids: Ids, draw: Random, ends: npt.NDArray[np.bool_]) -> Ids:
-    """The sentences in any order. One ends after its last mark (. ! ?); what follows the last mark counts as one."""
+def permute(ids: Ints, draw: Random, ends: npt.NDArray[np.bool_]) -> Ints:
+    """The sentences in random order. One ends after its last mark (. ! ?); the rest counts as one."""
     marks = ends[ids]
     last = marks[:-1] & ~marks[1:]  # "..." ends a sentence once
     sentences = np.split(ids, np.flatnonzero(last) + 1)
     return np.concatenate([sentences[number] for number in draw.permutation(len(sentences))])
 
 
-def infill(ids: Ids, draw: Random, *, share: float, span: float) -> Ids:
-    """Spans of tokens, Poisson(span) long, each become one <unk>; a span of length 0 is an <unk> put in between.
+def infill(ids: Ints, draw: Random, *, share: float, span: float) -> Ints:
+    """Spans of tokens, Poisson(span) long, each become one <unk>; a span of length 0 inserts an <unk>.
 
-    How many tokens are hidden is drawn from Binomial(n, share); where the spans stand is drawn evenly. An insertion
-    for which nothing has made room yet is a span of one, so that a source never gets longer.
+    The number of hidden tokens is drawn from Binomial(n, share), the places of the spans evenly. An insertion before
+    any token has gone becomes a span of one, so that a source never gets longer.
     """
     left = hidden = int(draw.binomial(len(ids), share))
     lengths: list[int] = []
     while left > 0:
-        room = hidden - left - len(lengths)  # tokens that have gone, less the <unk> that have come
-        length = min(int(draw.poisson(span)), left) or int(room == 0)
+        shorter = hidden - left - len(lengths)  # tokens that have gone, less the <unk> inserted
+        length = min(int(draw.poisson(span)), left) or int(shorter == 0)
         lengths.append(length)
         left -= length
     pieces = len(ids) - hidden + len(lengths)  # each token that stays, and each span
@@ -83,15 +67,15 @@ def infill(ids: Ids, draw: Random, *, share: float, span: float) -> Ids:
     return result
 
 
-def mask(ids: Ids, draw: Random, *, share: float) -> Ids:
+def mask(ids: Ints, draw: Random, *, share: float) -> Ints:
     """Each token becomes <unk> with this probability."""
     return np.where(draw.random(len(ids)) < share, ids.dtype.type(UNK), ids)
 
 
-def delete(ids: Ids, draw: Random, *, share: float) -> Ids:
-    """Each token goes with this probability; if all would, the one with the largest draw stays."""
+def delete(ids: Ints, draw: Random, *, share: float) -> Ints:
+    """Each token is deleted with this probability; if all would be, the one with the largest draw stays."""
     drawn = draw.random(len(ids))
-    kept: Ids = ids[drawn >= min(share, drawn.max(initial=0.0))]
+    kept: Ints = ids[drawn >= min(share, drawn.max(initial=0.0))]
     return kept
 
 
@@ -101,44 +85,42 @@ class Noise:
     def __init__(self, config: NoiseConfig, tokenizer: Tokenizer, *, seed: int) -> None:
         symbols = tokenizer.symbols(range(tokenizer.size))
         self.config = config
+        self.tokenizer = tokenizer
         self.seed = seed
         self.ends = np.array([symbol.endswith(MARKS) for symbol in symbols])
 
-    def of_epoch(self, epoch: int) -> Callable[[int, Ids], Ids]:
-        """What becomes of a row (its number, its ids) in this epoch."""
-
-        def of_row(row: int, ids: Ids) -> Ids:
-            return self._spoil(ids, [self.seed, epoch, row, OF_ROWS])
-
-        return of_row
+    def of_epoch(self, epoch: int) -> Callable[[int, Ints], Ints]:
+        """The function of this epoch from the number of a row and its ids to the ids with noise."""
+        return lambda row, ids: self._corrupt(ids, [self.seed, epoch, row, ROWS_STREAM])
 
     def of_text(self, text: str, ids: Sequence[int]) -> list[int]:
-        """What becomes of a text outside the corpus: always the same."""
+        """The ids of a text outside the corpus with noise, always the same."""
         digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-        seed = [self.seed, int.from_bytes(digest, "big"), OF_TEXTS]
-        return [int(number) for number in self._spoil(np.array(ids, np.int64), seed)]
+        seed = [self.seed, int.from_bytes(digest, "big"), TEXTS_STREAM]
+        return [int(number) for number in self._corrupt(np.array(ids, np.int64), seed)]
 
-    def _spoil(self, ids: Ids, seed: list[int]) -> Ids:
-        return spoil(ids, np.random.default_rng(seed), self.config, self.ends) if len(ids) else ids
+    def reader(self) -> NoisyTokenizer:
+        """A tokenizer that adds this noise."""
+        return NoisyTokenizer(self)
 
-
-def noise_of(config: NoiseConfig, source: Source, *, seed: int) -> Noise | None:
-    """None if nothing is to be spoilt; only a text can be."""
-    asked = config.mask or config.delete or config.infill or config.permute
-    return Noise(config, source, seed=seed) if asked and isinstance(source, Tokenizer) else None
+    def _corrupt(self, ids: Ints, seed: list[int]) -> Ints:
+        return corrupt(ids, np.random.default_rng(seed), self.config, self.ends) if len(ids) else ids
 
 
 class NoisyTokenizer(Tokenizer):
-    """Spoils what it encodes, each text always in the same way: so dev measures the pretext task.
+    """Adds noise to what it encodes, to each text always the same, so that dev measures the pretext task.
 
     For evaluations during training only; it is never saved.
     """
 
-    def __init__(self, inner: Tokenizer, noise: Noise) -> None:
-        self.inner = inner
+    def __init__(self, noise: Noise) -> None:
+        self.inner = noise.tokenizer
         self.noise = noise
-        self.kind = inner.kind
-        self.size = inner.size
+        self.kind = self.inner.kind
+        self.size = self.inner.size
+
+    def shown(self, line: str) -> str:
+        return self.decode(self.encode(line))
 
     def encode(self, text: str) -> list[int]:
         return self.noise.of_text(text, self.inner.encode(text))
@@ -157,14 +139,3 @@ class NoisyTokenizer(Tokenizer):
 
     def content(self) -> dict[str, Any]:
         return self.inner.content()
-
-
-def noisy(source: Source, training: TrainingConfig) -> Source:
-    """What dev sources are read with while training."""
-    noise = noise_of(training.noise, source, seed=training.seed)
-    return NoisyTokenizer(source, noise) if noise and isinstance(source, Tokenizer) else source
-
-
-def as_read(source: Source, text: str) -> str:
-    """What a model is asked when it is asked this: the text, or what noise leaves of it."""
-    return source.decode(source.encode(text)) if isinstance(source, NoisyTokenizer) else text

@@ -1,6 +1,6 @@
-"""From files to pairs of source and target text: TSV, CSV, JSONL or two parallel files, each also as gzip.
+"""Pairs of source and target from TSV, CSV, JSONL or two parallel files, each also as gzip.
 
-A language model reads texts, one a line of a plain file or one column of a table: pairs whose source is empty.
+A language model reads texts, one per line of a plain file or in one column of a table: pairs without a source.
 
 A line that cannot be used is dropped, counted by reason and listed; a file that cannot be used is a DataError.
 """
@@ -11,70 +11,107 @@ import itertools
 import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from antiphon.config.schema import DataConfig, TextConfig
-from antiphon.data import datasets
 from antiphon.data.lines import Line, read_lines
-from antiphon.data.source import BETWEEN, UnreadableError
-from antiphon.data.tables import Record, read_records
+from antiphon.data.source import Cells, UnreadableError, join_cells, split_cells
+from antiphon.data.tables import ParsedLine, parse_lines
 from antiphon.errors import DataError
-from antiphon.text import amount
+from antiphon.text import plural
 
-__all__ = ["Dropped", "Example", "Pair", "Paths", "Place", "file_paths", "group", "read_pairs"]
+__all__ = ["DropLog", "DroppedLine", "Example", "Pair", "SourcePaths", "file_paths", "group", "read_pairs"]
 
-# Where the files lie that a table names: below the folder of the table, or below data.source.folder.
+LISTED = 20  # lines of each reason
+MOST_LISTED = 1000  # files that cannot be read; the rest is counted
+
+
+class Pair(NamedTuple):
+    """One source and one target; `cells` has one for each source, `line` is the number in the file."""
+
+    cells: Cells
+    target: str
+    line: int
+
+    @property
+    def source(self) -> str:
+        """The source as a line of text, as `Generator.generate` reads it."""
+        return join_cells(self.cells)
+
+    @property
+    def key(self) -> Cells:
+        """The source; of a text without one, the text."""
+        return self.cells or (self.target,)
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One source and all its references; `line` is the number of its first line in the file."""
+
+    cells: Cells
+    references: tuple[str, ...]
+    line: int
+
+    @property
+    def source(self) -> str:
+        """The source as a line of text, as `Generator.generate` reads it."""
+        return join_cells(self.cells)
+
+    @property
+    def key(self) -> Cells:
+        """The source; of a text without one, the text."""
+        return self.cells or self.references[:1]
 
 
 @dataclass(frozen=True)
-class Paths:
+class SourcePaths:
     """Turns the cells of sources that are files into paths. `folders` has one for each source; None: it is a text."""
 
     folders: tuple[str | None, ...]
     inside: bool = True  # a path may not leave its folder
 
     @classmethod
-    def of_table(cls, data: DataConfig, table: Path) -> Paths:
-        """Those that a table names may not leave the folder: whoever wrote it may not be whoever reads it."""
+    def of_table(cls, data: DataConfig, table: Path) -> SourcePaths:
+        """Paths below the folder of the table or data.source.folder, which they may not leave.
+
+        The author of the table need not be the one who reads it.
+        """
         return cls(tuple(_folder(source, table) for source in data.sources))
 
     @classmethod
-    def of_lines(cls, data: DataConfig, file: str | None) -> Paths:
-        """Lines that a user gives are relative to the file they stand in, or to where the user is."""
+    def of_lines(cls, data: DataConfig, file: str | None) -> SourcePaths:
+        """Paths in the lines of a user: relative to the file they are in, or to the current folder."""
         folder = str(Path(file).parent) if file is not None else "."
         texts = [isinstance(source, TextConfig) for source in data.sources]
         return cls(tuple(None if text else folder for text in texts), inside=False)
 
     @property
     def needed(self) -> bool:
-        """Whether there is anything to do: a file, or several cells."""
-        return len(self.folders) > 1 or any(folder is not None for folder in self.folders)
+        """True if a source is a file."""
+        return any(folder is not None for folder in self.folders)
 
-    def resolved(self, text: str) -> str:
-        """The same cells with paths that can be opened; UnreadableError if one of a table leaves, or is empty."""
-        if not self.needed:
-            return text
-        cells = text.split(BETWEEN) if len(self.folders) > 1 else [text]
-        if len(cells) != len(self.folders):
-            return text  # what reads them says so
+    def resolve(self, cells: Cells) -> Cells:
+        """Paths that can be opened; UnreadableError if one of a table is empty or leaves its folder."""
         both = zip(cells, self.folders, strict=True)
-        return BETWEEN.join(cell if folder is None else self._below(folder, cell) for cell, folder in both)
+        return tuple(cell if folder is None else self._below(folder, cell) for cell, folder in both)
 
-    def relative(self, text: str) -> str:
+    def resolve_line(self, line: str) -> str:
+        """A line of text with paths that can be opened; one with a wrong number of cells stays as it is."""
+        cells = split_cells(line, len(self.folders))
+        return join_cells(self.resolve(cells)) if len(cells) == len(self.folders) else line
+
+    def relative(self, cells: Cells) -> Cells:
         """Cells as the table names them: the same wherever its folder lies."""
-        if not self.needed:
-            return text
-        cells = text.split(BETWEEN) if len(self.folders) > 1 else [text]
         both = zip(cells, self.folders, strict=True)
-        return BETWEEN.join(cell if folder is None else os.path.relpath(cell, folder) for cell, folder in both)
+        return tuple(cell if folder is None else os.path.relpath(cell, folder) for cell, folder in both)
 
     def _below(self, folder: str, cell: str) -> str:
         if not cell.strip():
             if self.inside:
                 raise UnreadableError("an empty path")
-            return ""  # of lines, whatever reads them says so, with all else that cannot be read
+            return ""  # the reader of the lines reports it, with all other faults
         path = os.path.normpath(os.path.join(folder, cell.strip()))
         if self.inside and not _is_below(path, folder):
             raise UnreadableError(f"it leaves the folder {folder}")
@@ -94,145 +131,117 @@ def _is_below(path: str, folder: str) -> bool:
     return whole != base and os.path.commonpath([base, whole]) == base
 
 
-LISTED = 20  # places of each reason
-MOST_LISTED = 1000  # files that cannot be read; the rest is counted
-
-
-class Pair(NamedTuple):
-    """One source and one target; `line` is where it stands in its file."""
-
-    source: str
-    target: str
-    line: int
-
-
 @dataclass(frozen=True, slots=True)
-class Example:
-    """One source and every target that is right for it; `line` is where it stands first."""
-
-    source: str
-    references: tuple[str, ...]
-    line: int
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a line was dropped, and why."""
+class DroppedLine:
+    """A line that was left out, and the reason."""
 
     file: str
     line: int
     reason: str
     path: str = ""  # of a file that cannot be used
 
+    def facts(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {name: value for name, value in asdict(self).items() if name != "path" or value}
+
 
 @dataclass
-class Dropped:
-    """Counts what was left out and lists the first places of each reason; also counts the lines read of each file.
+class DropLog:
+    """Counts the lines that were left out and lists the first of each reason; also counts the lines of each file.
 
-    `unreadable` are all places whose file cannot be used: `refuse` makes errors of them, unless they are to be skipped.
+    `unreadable` are all lines whose file cannot be used: `refuse` makes errors of them, unless they are to be skipped.
     """
 
     reasons: Counter[str] = field(default_factory=Counter)
     files: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    places: list[Place] = field(default_factory=list)
+    listed: list[DroppedLine] = field(default_factory=list)
     lines: Counter[str] = field(default_factory=Counter)
-    unreadable: list[Place] = field(default_factory=list)
+    unreadable: list[DroppedLine] = field(default_factory=list)
 
     def add(self, file: str, line: int, reason: str, path: str = "") -> None:
-        """Count one more."""
+        """Count one more line."""
         self.reasons[reason] += 1
         self.files[file][reason] += 1
         if self.reasons[reason] <= LISTED:
-            self.places.append(Place(file, line, reason, path))
+            self.listed.append(DroppedLine(file, line, reason, path))
 
     def add_unreadable(self, file: str, line: int, path: str, fact: str) -> None:
-        """Count one more whose file cannot be used."""
+        """Count one more line whose file cannot be used."""
         self.add(file, line, f"unreadable: {fact}", path)
-        self.unreadable.append(Place(file, line, fact, path))
+        self.unreadable.append(DroppedLine(file, line, fact, path))
 
     def refuse(self, data: DataConfig) -> None:
         """DataError with every file that cannot be used, unless data.skip_unreadable is true."""
         if not self.unreadable or data.skip_unreadable:
             return
         listed = [
-            f"{place.file}, line {place.line}: {place.path}{': ' if place.path else ''}{place.reason}"
-            for place in self.unreadable[:MOST_LISTED]
+            f"{dropped.file}, line {dropped.line}: {dropped.path}{': ' if dropped.path else ''}{dropped.reason}"
+            for dropped in self.unreadable[:MOST_LISTED]
         ]
         more = len(self.unreadable) - len(listed)
-        count = amount(len(self.unreadable), "examples")
+        count = plural(len(self.unreadable), "examples")
         remedy = f"{count} cannot be read; mend or remove them, or set data.skip_unreadable to true to leave them out"
         raise DataError([*listed, *([f"and {more:,} more"] if more else []), remedy])
 
     @property
     def total(self) -> int:
-        """How many were left out."""
+        """The number of lines left out."""
         return self.reasons.total()
 
     def facts(self) -> dict[str, Any]:
-        """The same as plain values, for JSON."""
-        places = [
-            {
-                "file": place.file,
-                "line": place.line,
-                "reason": place.reason,
-                **({"path": place.path} if place.path else {}),
-            }
-            for place in self.places
-        ]
+        """Plain values, for JSON."""
         files = {file: dict(reasons.most_common()) for file, reasons in self.files.items()}
+        places = [dropped.facts() for dropped in self.listed]
         return {"total": self.total, "reasons": dict(self.reasons.most_common()), "files": files, "places": places}
 
 
 def file_paths(files: str | list[str], say: Callable[[str], None] = lambda _: None) -> list[tuple[str, Path]]:
-    """Each file's name as it was given, and its path; @NAME/SPLIT is made if need be, which may take a while."""
-    names = [files] if isinstance(files, str) else files
-    return [(name, datasets.resolve(name, say) if name.startswith("@") else Path(name)) for name in names]
+    """The name of each file as the user gave it, and its path; @NAME/SPLIT is made first, which may take a while."""
+    return [(name, _file_path(name, say)) for name in ([files] if isinstance(files, str) else files)]
 
 
-def read_pairs(files: str | list[str], data: DataConfig, dropped: Dropped, *, table: bool = False) -> Iterator[Pair]:
+def _file_path(name: str, say: Callable[[str], None]) -> Path:
+    if not name.startswith("@"):
+        return Path(name)
+    from antiphon.data.datasets import resolve
+
+    return resolve(name, say)
+
+
+def read_pairs(files: str | list[str], data: DataConfig, dropped: DropLog, *, table: bool = False) -> Iterator[Pair]:
     """Every usable pair in the order of the file; a line with several references gives several pairs.
 
     With `table` one file has columns whatever its name is. Paths are resolved, and a row whose path leaves its folder
-    is left out; whether a file can be read, whoever reads it says. `dropped.refuse` makes errors of both.
+    is left out; files are not opened here. `dropped.refuse` makes errors of what cannot be read.
     """
     named = file_paths(files)
     if len(named) == 2 and data.source is None:
         names = " and ".join(name for name, _ in named)
         raise DataError(f"{names}: a language model reads one file of texts, not two side by side; give one of them")
+    name, path = named[0]
+    paths = SourcePaths.of_table(data, path)
     if len(named) == 2:
-        yield from _parallel(named, data, dropped)
-        return
-    [(name, path)] = named
-    lines = _counted(name, read_lines(path), dropped)
-    paths = Paths.of_table(data, path)
-    if paths.needed:
-        for record in read_records(path, lines, data, table=table):
-            yield from _located(name, record, paths, dropped)
-        return
-    for record in read_records(path, lines, data, table=table):
-        targets = record.targets
-        if len(targets) == 1 and record.source.strip() and targets[0].strip():  # nearly every line, so no detour
-            yield Pair(record.source, targets[0], record.line)
-        elif data.source is None:
-            yield from _texts_of(name, record, data, dropped)
-        else:
-            yield from _pairs_of(name, record, dropped)
+        rows = _parallel(named, data, dropped)
+    else:
+        rows = parse_lines(path, _count_lines(name, read_lines(path), dropped), data, table=table)
+    for row in rows:
+        pairs = _texts(name, row, data, dropped) if data.source is None else _pairs(name, row, dropped)
+        yield from _resolved(name, pairs, paths, dropped) if paths.needed else pairs
 
 
 def group(pairs: Iterable[Pair]) -> list[Example]:
     """One example for each source, in the order they are first seen; equal references count once.
 
-    Texts without a source stay as they are: how often a text is said is what a language model learns.
+    Texts without a source stay as they are: a language model learns how often a text occurs.
     """
-    found: dict[str | int, tuple[Pair, dict[str, None]]] = {}
+    groups: dict[Cells | int, tuple[Pair, dict[str, None]]] = {}
     for pair in pairs:
-        _, references = found.setdefault(pair.source or len(found), (pair, {}))
+        _, references = groups.setdefault(pair.cells or len(groups), (pair, {}))
         references[pair.target] = None
-    return [Example(first.source, tuple(references), first.line) for first, references in found.values()]
+    return [Example(first.cells, tuple(references), first.line) for first, references in groups.values()]
 
 
-def _counted(name: str, lines: Iterator[Line], dropped: Dropped) -> Iterator[Line]:
-    """The lines, counted as they go by."""
+def _count_lines(name: str, lines: Iterator[Line], dropped: DropLog) -> Iterator[Line]:
     number = 0
     try:
         for line in lines:
@@ -242,59 +251,54 @@ def _counted(name: str, lines: Iterator[Line], dropped: Dropped) -> Iterator[Lin
         dropped.lines[name] = number
 
 
-def _pairs_of(name: str, record: Record, dropped: Dropped) -> Iterator[Pair]:
-    """The pairs of one record, or the reason why there are none."""
-    if record.fault:
-        dropped.add(name, record.line, record.fault)
-    elif not record.source.strip():
-        dropped.add(name, record.line, "empty source")
-    else:
-        targets = [target for target in record.targets if target.strip()]
-        if not targets:
-            dropped.add(name, record.line, "empty target")
-        for target in targets:
-            yield Pair(record.source, target, record.line)
+def _pairs(name: str, row: ParsedLine, dropped: DropLog) -> list[Pair]:
+    """The pairs of one line; if there are none, the reason is counted."""
+    if row.fault:
+        dropped.add(name, row.line, row.fault)
+        return []
+    if not any(map(str.strip, row.cells)):
+        dropped.add(name, row.line, "empty source")
+        return []
+    pairs = [Pair(row.cells, target, row.line) for target in row.targets if target.strip()]
+    if not pairs:
+        dropped.add(name, row.line, "empty target")
+    return pairs
 
 
-def _located(name: str, record: Record, paths: Paths, dropped: Dropped) -> Iterator[Pair]:
-    """The pairs of one record whose source is a file, or several cells."""
-    for pair in _pairs_of(name, record, dropped):
+def _texts(name: str, row: ParsedLine, data: DataConfig, dropped: DropLog) -> list[Pair]:
+    """The texts of one line without a source; only a stream has empty ones."""
+    texts = [Pair((), text, row.line) for text in row.targets if text.strip() or data.window is not None]
+    if not texts:
+        dropped.add(name, row.line, row.fault or "empty text")
+    return texts
+
+
+def _resolved(name: str, pairs: list[Pair], paths: SourcePaths, dropped: DropLog) -> Iterator[Pair]:
+    """The pairs of one line with paths that can be opened."""
+    for pair in pairs:
         try:
-            yield pair._replace(source=paths.resolved(pair.source))
+            yield pair._replace(cells=paths.resolve(pair.cells))
         except UnreadableError as error:
             dropped.add_unreadable(name, pair.line, pair.source, str(error))
             return
 
 
-def _texts_of(name: str, record: Record, data: DataConfig, dropped: Dropped) -> Iterator[Pair]:
-    """The texts of one record without a source; only a stream has empty ones."""
-    if record.fault:
-        dropped.add(name, record.line, record.fault)
-        return
-    texts = [text for text in record.targets if text.strip() or data.window is not None]
-    if not texts:
-        dropped.add(name, record.line, "empty text")
-    for text in texts:
-        yield Pair("", text, record.line)
-
-
-def _parallel(named: list[tuple[str, Path]], data: DataConfig, dropped: Dropped) -> Iterator[Pair]:
+def _parallel(named: list[tuple[str, Path]], data: DataConfig, dropped: DropLog) -> Iterator[ParsedLine]:
     """Line n of the first file with line n of the second."""
     (source_name, source_path), (target_name, target_path) = named
-    sources = _counted(source_name, read_lines(source_path), dropped)
-    targets = _counted(target_name, read_lines(target_path), dropped)
-    paths = Paths.of_table(data, source_path)
+    sources = _count_lines(source_name, read_lines(source_path), dropped)
+    targets = _count_lines(target_name, read_lines(target_path), dropped)
     counts = [0, 0]
-    for source, target in itertools.zip_longest(sources, targets):
-        counts = [counts[0] + (source is not None), counts[1] + (target is not None)]
-        if source is None or target is None or (data.header and source.number == 1):
+    for left, right in itertools.zip_longest(sources, targets):
+        counts = [counts[0] + (left is not None), counts[1] + (right is not None)]
+        if left is None or right is None or (data.header and left.number == 1):
             continue
-        if not source.text.strip():
-            dropped.add(source_name, source.number, "empty source")
-        elif not target.text.strip():
-            dropped.add(target_name, target.number, "empty target")
+        if left.text.strip() and not right.text.strip():
+            dropped.add(target_name, right.number, "empty target")
         else:
-            yield from _located(source_name, Record(source.number, source.text, (target.text,)), paths, dropped)
+            cells = split_cells(left.text, len(data.sources))
+            fault = "" if len(cells) == len(data.sources) else f"{len(cells)} cells for {len(data.sources)} sources"
+            yield ParsedLine(left.number, cells, (right.text,), fault)
     if counts[0] != counts[1]:
         raise DataError(
             f"{source_path} has {counts[0]:,} lines but {target_path} has {counts[1]:,}; "

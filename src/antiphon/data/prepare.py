@@ -1,202 +1,41 @@
-"""From files of pairs to ids on disk: read in a stream, encoded once, memory-mapped ever after.
+"""Data for training, from files to a corpus on disk: hold-out, vocabularies, encoded pairs, facts.
 
 An entry of the cache is named by the content of the files and the data configuration, so a second start only maps it.
+The files are read as streams, once for each vocabulary and once to encode: their text is never in memory at once.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+import os
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
-from antiphon.config.schema import DataConfig, SourceConfig, TextConfig
+from antiphon.config.schema import DataConfig, TextConfig
 from antiphon.data.build_source import file_source, is_file, load_source
-from antiphon.data.build_tokenizer import Given, given_tokenizers, load_tokenizer, train_tokenizer
-from antiphon.data.corpus import CellsWriter, Corpus, FileRows, Ragged, RaggedWriter, Rows, RowWriter, SeveralRows
-from antiphon.data.encode import Encoder, HoldOut, Looked, file_stamps, source_names, text_names
+from antiphon.data.build_tokenizer import ReusedTokenizers, load_tokenizer, reused_tokenizers, train_tokenizer
+from antiphon.data.corpus import Corpus, FileRows, FileRowsWriter, Ragged, RaggedWriter, Rows, RowWriter, SeveralRows
+from antiphon.data.encode import FileScan, HoldOut, PairEncoder, nothing_usable, source_names
 from antiphon.data.lines import open_bytes
-from antiphon.data.pairs import Dropped, Example, Pair, file_paths, group, read_pairs
-from antiphon.data.source import BETWEEN, FileSource, Source
-from antiphon.data.statistics import Counts, data_facts, text_of_example, unit_of, warnings_about
-from antiphon.data.tables import reads_lines
+from antiphon.data.pairs import DropLog, Example, Pair, file_paths, group, read_pairs
+from antiphon.data.source import FileSource, Source
+from antiphon.data.statistics import EncodingCounts, data_facts, data_warnings, example_unit
 from antiphon.data.tokenizers import LINE_END, Tokenizer
 from antiphon.errors import DataError, ModelFolderError
 from antiphon.files import cache_folder, discard, publish_in_cache
-from antiphon.text import by_reason
 
-__all__ = ["Corpus", "Prepared", "Ragged", "build_entry", "encode_examples", "prepare"]
+__all__ = ["Corpus", "Prepared", "build_entry", "prepare"]
 
-# One entry of the cache from the files: vocabularies, encoded pairs, dev examples and the facts about them.
-#
-# The files are read as streams, once for each vocabulary and once to encode, so their text is never in memory at once.
-
-SAY_EVERY = 64  # chunks between two signs of life
-
-
-def build_entry(
-    data: DataConfig, hashes: dict[str, str], given: Given, folder: Path, say: Callable[[str], None]
-) -> None:
-    """Fill `folder` with everything `prepare` needs. `hashes` are the SHA-256 of the files by name."""
-    _require_pairs(data)
-    dropped = Dropped()
-    dev_pairs = list(read_pairs(data.dev, data, dropped)) if data.dev is not None else []
-    held = HoldOut.choose(data)
-    if not {"target", *text_names(data)} <= given.keys():
-        say(f"learning the vocabulary from {_label(data.train)}")
-    encoder = Encoder(data, *_vocabularies(data, held, given, say), dropped)
-    say(f"encoding {_label(data.train)}")
-    dev = group(row.pair for rows in encoder.chunks(data.dev or "", dev_pairs) for row in rows)
-    read = {"dev": _digest(encoder)}
-    counts = _encode(encoder, held, folder, _known(data, dev), say)
-    dropped.refuse(data)
-    if data.dev is not None and not dev:
-        raise _nothing(data, data.dev, "no usable dev examples", dropped)
-    if not counts.pairs:
-        raise _nothing(data, data.train, "nothing left to learn from", dropped)
-    dev = dev or group(counts.held_out)
-    if not dev:
-        remedy = "set data.dev, or raise data.hold_out or max_length"
-        raise _nothing(data, data.train, "no usable dev examples were held out", dropped, remedy)
-    encoder.source.save(folder / "source.json")
-    encoder.target.save(folder / "target.json")
-    facts = data_facts(encoder, hashes, counts, dev) | _read_facts(data, {**read, "train": _digest(encoder)})
-    _write(folder / "dev.json", [astuple(example) for example in dev])
-    _write(folder / "facts.json", {**facts, "warnings": warnings_about(facts)})
-
-
-def _digest(encoder: Encoder) -> str:
-    """Of all files that have been read so far."""
-    return " ".join(one.digest for one in encoder.sources if isinstance(one, Looked))
-
-
-def _read_facts(data: DataConfig, digests: dict[str, str]) -> dict[str, Any]:
-    """What the files held; of texts the table itself tells."""
-    if not any(map(is_file, data.sources)):
-        return {}
-    return {"read": {"kinds": [source.kind for source in data.sources], **digests}}
-
-
-def _known(data: DataConfig, dev: list[Example]) -> set[str]:
-    """What train should not have, too: the sources of dev, or its texts. Lines of a stream may well come again."""
-    if data.window is not None:
-        return set()
-    return {text_of_example(example) for example in dev}
-
-
-def _vocabularies(
-    data: DataConfig, held: HoldOut, given: Given, say: Callable[[str], None]
-) -> tuple[list[Tokenizer | Looked], Tokenizer]:
-    """Those of other runs, where they are given; the rest is learnt from the training pairs only."""
-
-    def pairs() -> Iterator[Pair]:
-        return (pair for pair in read_pairs(data.train, data, Dropped()) if not held.holds(pair))
-
-    def cells(number: int) -> Iterator[str]:
-        several = len(data.sources) > 1
-        return (pair.source.split(BETWEEN)[number] if several else pair.source for pair in pairs())
-
-    if data.source is None:
-        end = LINE_END if data.window is not None and data.target.tokens in ("characters", "letters") else ""
-        lines = (pair.target + end for pair in pairs())
-        text = given.get("target") or train_tokenizer(lines, data.target, "data.target", always=[end] if end else [])
-        return [text], text
-    numbers = [number for number, source in enumerate(data.sources) if not is_file(source)]
-    shared = None
-    if data.shared_vocabulary and not given:
-        shared = train_tokenizer(_all_texts(pairs(), numbers, data), data.target, where=data.place(numbers[0]))
-
-    def text_or_file(number: int, name: str, config: SourceConfig) -> Tokenizer | Looked:
-        if not isinstance(config, TextConfig):
-            return Looked(file_source(config, cells(number)), say, config.max_length)
-        return shared or given.get(name) or train_tokenizer(cells(number), config, where=data.place(number))
-
-    names = zip(source_names(data), data.sources, strict=True)
-    sources = [text_or_file(number, *pair) for number, pair in enumerate(names)]
-    target = shared or given.get("target")
-    return sources, target or train_tokenizer((pair.target for pair in pairs()), data.target, where="data.target")
-
-
-def _all_texts(pairs: Iterable[Pair], numbers: list[int], data: DataConfig) -> Iterator[str]:
-    """The sources of these numbers and the targets, pair by pair."""
-    for pair in pairs:
-        cells = pair.source.split(BETWEEN) if len(data.sources) > 1 else [pair.source]
-        yield from (cells[number] for number in numbers)
-        yield pair.target
-
-
-def _encode(encoder: Encoder, held: HoldOut, folder: Path, dev: set[str], say: Callable[[str], None]) -> Counts:
-    """Write the sources of all training pairs, and the ids of their targets."""
-    counts, data = Counts(), encoder.data
-    names = source_names(data)
-    chunks = encoder.chunks(data.train, read_pairs(data.train, data, encoder.dropped))
-    with ExitStack() as stack:
-        sources = [_writer(folder, *pair, stack) for pair in zip(names, encoder.sources, strict=True)]
-        targets = stack.enter_context(RaggedWriter(folder, "target"))
-        for number, rows in enumerate(chunks, start=1):
-            kept = counts.training_rows(rows, held, dev, names)
-            for place, writer in enumerate(sources):
-                writer.add([row.sources[place] if row.sources else [] for row in kept])
-            targets.add([row.target for row in kept])
-            if number % SAY_EVERY == 0:
-                say(f"encoded {counts.pairs:,} {unit_of(data)}")
-        writers: dict[str, RowWriter] = {**dict(zip(names, sources, strict=True)), "target": targets}
-        counts.lengths = {name: writer.facts() for name, writer in writers.items()}
-        for writer in writers.values():
-            writer.finish()
-    return counts
-
-
-def _writer(folder: Path, name: str, source: Tokenizer | Looked, stack: ExitStack) -> RowWriter:
-    if isinstance(source, Looked):
-        return CellsWriter(folder, name)
-    return stack.enter_context(RaggedWriter(folder, name))
-
-
-def _require_pairs(data: DataConfig) -> None:
-    """At least one usable pair, before anything is learnt from them."""
-    dropped = Dropped()
-    if next(read_pairs(data.train, data, dropped), None) is None:
-        raise _nothing(data, data.train, "nothing to learn from", dropped)
-
-
-def _nothing(
-    data: DataConfig, files: str | list[str], fact: str, dropped: Dropped, remedy: str | None = None
-) -> DataError:
-    """No examples, and the reasons why those of these files were dropped."""
-    names = [files] if isinstance(files, str) else files
-    counts = sum((dropped.files[name] for name in names), Counter[str]())
-    remedy = remedy or _remedy(data, files)
-    return DataError(f"{_label(files)}: {fact} ({by_reason(counts) or 'only a header'}); {remedy}")
-
-
-def _remedy(data: DataConfig, files: str | list[str]) -> str:
-    """Plain text has no columns to choose."""
-    if isinstance(files, str) and reads_lines(file_paths(files)[0][1], data):
-        return "put one text on each line, or raise data.target.max_length"
-    sides = "data.source and data.target" if data.source else "data.target"
-    return f"check {sides} (column, max_length)"
-
-
-def _label(files: str | list[str]) -> str:
-    return files if isinstance(files, str) else files[0]
-
-
-def _write(path: Path, value: object) -> None:
-    path.write_text(json.dumps(value, ensure_ascii=False, indent=1) + "\n", encoding="utf-8", newline="\n")
-
-
-# Part of every entry's name: raise it when what is stored, or how it is made, changes.
-FORMAT = 5
+FORMAT = 6  # part of the key of every entry: raise it when what is stored, or how it is made, changes
+REPORT_EVERY = 64  # chunks between two progress messages
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """What training needs of the data. `facts` is what goes to RUN/data.json."""
+    """The data of a run. `facts` goes to RUN/data.json."""
 
     source: Source
     target_tokenizer: Tokenizer
@@ -206,7 +45,7 @@ class Prepared:
 
     @property
     def source_tokenizer(self) -> Tokenizer:
-        """That of the only source, which is a text, or of a language model's text."""
+        """The tokenizer of the only source, which is a text, or of a language model's text."""
         assert isinstance(self.source, Tokenizer)
         return self.source
 
@@ -215,8 +54,8 @@ def prepare(data: DataConfig, say: Callable[[str], None]) -> Prepared:
     """The data, from the cache if it has been prepared before."""
     named = file_paths(data.train, say) + (file_paths(data.dev, say) if data.dev is not None else [])
     hashes = {name: _file_hash(path) for name, path in named}
-    given = given_tokenizers(data)
-    entry = cache_folder() / "data" / _key(data, hashes, given, _stamps(data))
+    reused = reused_tokenizers(data)
+    entry = cache_folder() / "data" / _key(data, hashes, reused)
     if entry.exists():
         try:
             return _load(entry, data)
@@ -224,40 +63,18 @@ def prepare(data: DataConfig, say: Callable[[str], None]) -> Prepared:
             say(f"{entry}: the cached data is damaged; it is prepared again")
             discard(entry)
     with publish_in_cache(entry) as folder:
-        build_entry(data, hashes, given, folder, say)
+        build_entry(data, hashes, reused, folder, say)
     return _load(entry, data)
 
 
-def encode_examples(examples: Sequence[Example], source: Tokenizer, target: Tokenizer) -> Corpus:
-    """Examples as a corpus in memory: one row for each reference."""
-    pairs = [(example.source, reference) for example in examples for reference in example.references]
-    return Corpus(
-        source=Ragged.of(source.encode_batch([text for text, _ in pairs])),
-        target=Ragged.of(target.encode_batch([text for _, text in pairs])),
-    )
+# The key of an entry.
 
 
-def _load(entry: Path, data: DataConfig) -> Prepared:
-    source = load_source(entry / "source.json", data)
-    learnt = data.target.tokenizer is None  # of another run each side may have its own, for one vocabulary
-    shared = isinstance(source, Tokenizer) and data.shared_vocabulary and learnt
-    target = source if shared and isinstance(source, Tokenizer) else load_tokenizer(entry / "target.json")
-    corpus = Corpus(_rows(entry, data, source), Ragged.map(entry, "target"))
-    dev = json.loads((entry / "dev.json").read_text(encoding="utf-8"))
-    facts = json.loads((entry / "facts.json").read_text(encoding="utf-8"))
-    count = facts["pairs" if data.source else "texts"]
-    if len(corpus.source) != count or len(corpus.target) != count:
-        raise ValueError("source and target do not belong together")
-    examples = [Example(text, tuple(references), line) for text, references, line in dev]
-    return Prepared(source, target, corpus, examples, facts)
-
-
-def _rows(entry: Path, data: DataConfig, source: Source) -> Rows:
-    parts = [
-        FileRows.load(entry, name, part) if isinstance(part, FileSource) else Ragged.map(entry, name)
-        for name, part in zip(source_names(data), source.parts, strict=True)
-    ]
-    return parts[0] if len(parts) == 1 else SeveralRows(tuple(parts))
+def _key(data: DataConfig, hashes: dict[str, str], reused: ReusedTokenizers) -> str:
+    """A tokenizer of another run counts by its content: the run may be trained again under the same name."""
+    tokens = {side: tokenizer.fingerprint for side, tokenizer in reused.items()}
+    content = json.dumps([FORMAT, data.model_dump(mode="json"), hashes, tokens, _file_stamps(data)], sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()[:32]
 
 
 def _file_hash(path: Path) -> str:
@@ -267,19 +84,174 @@ def _file_hash(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _stamps(data: DataConfig) -> str:
-    """A hash of the sizes and times of all files that the sources name; nothing for texts."""
-    if not any(map(is_file, data.sources)):
+def _file_stamps(data: DataConfig) -> str:
+    """A hash of the paths, sizes and times of all files that the tables name; nothing for texts."""
+    numbers = [number for number, source in enumerate(data.sources) if is_file(source)]
+    if not numbers:
         return ""
     digest = hashlib.sha256()
     for files in (data.train, data.dev):
-        for stamp in file_stamps(data, read_pairs(files, data, Dropped())) if files is not None else ():
-            digest.update(f"{stamp}\n".encode("utf-8", "surrogatepass"))
+        pairs = read_pairs(files, data, DropLog()) if files is not None else iter(())
+        for path in dict.fromkeys(pair.cells[number] for pair in pairs for number in numbers):
+            digest.update(f"{_stamp(Path(path))}\n".encode("utf-8", "surrogatepass"))
     return digest.hexdigest()
 
 
-def _key(data: DataConfig, hashes: dict[str, str], given: Given, stamps: str) -> str:
-    """A tokenizer of another run counts by its content: the run may be trained again under the same name."""
-    tokens = {side: tokenizer.fingerprint for side, tokenizer in given.items()}
-    content = json.dumps([FORMAT, data.model_dump(mode="json"), hashes, tokens, stamps], sort_keys=True)
-    return hashlib.sha256(content.encode()).hexdigest()[:32]
+def _stamp(path: Path) -> str:
+    """Path, size and time of a file, or of each file in a folder."""
+    try:
+        if path.is_dir():
+            with os.scandir(path) as entries:
+                names = sorted(entry.name for entry in entries if entry.is_file())
+            return "\n".join([str(path), *(_stamp(path / name) for name in names)])
+        status = path.stat()
+    except (OSError, ValueError):
+        return f"{path} missing"
+    return f"{path} {status.st_size} {status.st_mtime_ns}"
+
+
+# A new entry: vocabularies, encoded pairs, dev examples and the facts about them.
+
+
+def build_entry(
+    data: DataConfig, hashes: dict[str, str], reused: ReusedTokenizers, folder: Path, say: Callable[[str], None]
+) -> None:
+    """Fill `folder` with everything `prepare` needs. `hashes` are the SHA-256 of the files by name."""
+    label = data.train if isinstance(data.train, str) else data.train[0]
+    dropped = DropLog()
+    if next(read_pairs(data.train, data, dropped), None) is None:
+        raise nothing_usable(data.train, data, dropped, "nothing to learn from")
+    dropped = DropLog()
+    dev_pairs = list(read_pairs(data.dev, data, dropped)) if data.dev is not None else []
+    held_out = HoldOut.choose(data)
+    texts = {name for name, source in zip(source_names(data), data.sources, strict=False) if not is_file(source)}
+    if not {"target", *texts} <= reused.keys():
+        say(f"learning the vocabulary from {label}")
+    encoder = PairEncoder(data, *_tokenizers(data, held_out, reused, say), dropped)
+    say(f"encoding {label}")
+    dev = group(row.pair for rows in encoder.chunks(data.dev or "", dev_pairs) for row in rows)
+    digests = {"dev": _digest(encoder)}
+    counts = _write_corpus(encoder, held_out, folder, dev, say)
+    digests["train"] = _digest(encoder)
+    dev = _checked_dev(data, dev, counts, dropped)
+    encoder.source.save(folder / "source.json")
+    encoder.target.save(folder / "target.json")
+    facts = data_facts(encoder, hashes, counts, dev)
+    if encoder.scans:
+        facts["read"] = {"kinds": [source.kind for source in data.sources], **digests}
+    _write_json(folder / "dev.json", [astuple(example) for example in dev])
+    _write_json(folder / "facts.json", {**facts, "warnings": data_warnings(facts)})
+
+
+def _tokenizers(
+    data: DataConfig, held_out: HoldOut, reused: ReusedTokenizers, say: Callable[[str], None]
+) -> tuple[list[Tokenizer | FileScan], Tokenizer]:
+    """Tokenizers of other runs where data names them; the others are learnt from the training pairs only."""
+
+    def pairs() -> Iterator[Pair]:
+        return (pair for pair in read_pairs(data.train, data, DropLog()) if not held_out.holds(pair))
+
+    if data.source is None:
+        text = reused.get("target") or _line_tokenizer(data, pairs())
+        return [text], text
+    shared = None
+    if data.shared_vocabulary and not reused:
+        numbers = [number for number, source in enumerate(data.sources) if not is_file(source)]
+        both = (text for pair in pairs() for text in (*(pair.cells[number] for number in numbers), pair.target))
+        shared = train_tokenizer(both, data.target, where=data.place(numbers[0]))
+    sources: list[Tokenizer | FileScan] = []
+    for number, (name, config) in enumerate(zip(source_names(data), data.sources, strict=True)):
+        cells = _column(pairs(), number)
+        if isinstance(config, TextConfig):
+            reusable = shared or reused.get(name)
+            sources.append(reusable or train_tokenizer(cells, config, where=data.place(number)))
+        else:
+            sources.append(FileScan(file_source(config, cells), say, config.max_length))
+    target = shared or reused.get("target")
+    return sources, target or train_tokenizer((pair.target for pair in pairs()), data.target, where="data.target")
+
+
+def _column(pairs: Iterable[Pair], number: int) -> Iterator[str]:
+    return (pair.cells[number] for pair in pairs)
+
+
+def _line_tokenizer(data: DataConfig, pairs: Iterable[Pair]) -> Tokenizer:
+    """The tokenizer of a language model; a stream of characters always has the line end in its vocabulary."""
+    end = LINE_END if data.window is not None and data.target.tokens in ("characters", "letters") else ""
+    lines = (pair.target + end for pair in pairs)
+    return train_tokenizer(lines, data.target, "data.target", always=[end] if end else [])
+
+
+def _write_corpus(
+    encoder: PairEncoder, held_out: HoldOut, folder: Path, dev: list[Example], say: Callable[[str], None]
+) -> EncodingCounts:
+    """Write the sources of all training pairs, and the ids of their targets."""
+    counts, data = EncodingCounts(), encoder.data
+    # Lines of a stream may well occur in dev, too.
+    dev_keys = {example.key for example in dev} if data.window is None else set()
+    names = source_names(data)
+    sources: list[RowWriter] = [
+        FileRowsWriter(folder, name) if isinstance(source, FileScan) else RaggedWriter(folder, name)
+        for name, source in zip(names, encoder.sources, strict=True)
+    ]
+    targets = RaggedWriter(folder, "target")
+    chunks = encoder.chunks(data.train, read_pairs(data.train, data, encoder.dropped))
+    for chunk, rows in enumerate(chunks, start=1):
+        kept = counts.add(rows, held_out, dev_keys, names)
+        for number, writer in enumerate(sources):
+            writer.add([row.sources[number] if row.sources else [] for row in kept])
+        targets.add([row.target for row in kept])
+        if chunk % REPORT_EVERY == 0:
+            say(f"encoded {counts.pairs:,} {example_unit(data)}")
+    for name, writer in zip([*names, "target"], [*sources, targets], strict=True):
+        counts.lengths[name] = writer.finish()
+    return counts
+
+
+def _checked_dev(data: DataConfig, dev: list[Example], counts: EncodingCounts, dropped: DropLog) -> list[Example]:
+    """The dev examples, given or held out; DataError if they or the training pairs are missing or cannot be read."""
+    dropped.refuse(data)
+    if data.dev is not None and not dev:
+        raise nothing_usable(data.dev, data, dropped, "no usable dev examples")
+    if not counts.pairs:
+        raise nothing_usable(data.train, data, dropped, "nothing left to learn from")
+    dev = dev or group(counts.held_out)
+    if not dev:
+        remedy = "set data.dev, or raise data.hold_out or max_length"
+        raise nothing_usable(data.train, data, dropped, "no usable dev examples were held out", remedy)
+    return dev
+
+
+def _digest(encoder: PairEncoder) -> str:
+    """The hashes of all files that have been read so far."""
+    return " ".join(scan.digest for scan in encoder.scans.values())
+
+
+def _write_json(path: Path, value: object) -> None:
+    path.write_text(json.dumps(value, ensure_ascii=False, indent=1) + "\n", encoding="utf-8", newline="\n")
+
+
+# An entry that is there.
+
+
+def _load(entry: Path, data: DataConfig) -> Prepared:
+    source = load_source(entry / "source.json", data)
+    learnt = data.target.tokenizer is None  # each side may have its own of another run, for one vocabulary
+    shared = isinstance(source, Tokenizer) and data.shared_vocabulary and learnt
+    target = source if shared and isinstance(source, Tokenizer) else load_tokenizer(entry / "target.json")
+    corpus = Corpus(_rows(entry, data, source), Ragged.map(entry, "target"))
+    dev = json.loads((entry / "dev.json").read_text(encoding="utf-8"))
+    facts = json.loads((entry / "facts.json").read_text(encoding="utf-8"))
+    count = facts[example_unit(data)]
+    if len(corpus.source) != count or len(corpus.target) != count:
+        raise ValueError("source and target do not belong together")
+    examples = [Example(tuple(cells), tuple(references), line) for cells, references, line in dev]
+    return Prepared(source, target, corpus, examples, facts)
+
+
+def _rows(entry: Path, data: DataConfig, source: Source) -> Rows:
+    parts = [
+        FileRows.load(entry, name, part) if isinstance(part, FileSource) else Ragged.map(entry, name)
+        for name, part in zip(source_names(data), source.parts, strict=True)
+    ]
+    return parts[0] if len(parts) == 1 else SeveralRows(tuple(parts))

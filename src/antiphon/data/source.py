@@ -14,20 +14,25 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
-    "BETWEEN",
     "Array",
+    "Cells",
     "FileSource",
+    "Ints",
     "Random",
     "Read",
     "Reader",
     "SeveralSources",
+    "SingleSource",
     "Source",
     "UnreadableError",
     "Values",
+    "join_cells",
     "positions",
+    "split_cells",
 ]
 
 Array = npt.NDArray[Any]
+Ints = npt.NDArray[np.integer[Any]]
 Random = np.random.Generator
 
 
@@ -59,15 +64,23 @@ class Reader(Protocol):
         ...
 
 
-# What a run reads: a text, a file, or several of them, as one value that is kept in its folder.
-
-BETWEEN = "\t"  # stands between the cells of several sources
+Cells = tuple[str, ...]  # one for each source of an example: a text, or the path of a file
 Values = list[int] | Array  # ids, or vectors [S, D]
 Read = Values | tuple[Values, ...]
 
 
+def join_cells(cells: Cells) -> str:
+    """The cells of one example as a line of text, with tabs between them."""
+    return "\t".join(cells)
+
+
+def split_cells(line: str, count: int) -> Cells:
+    """The cells of a line of text. One source may contain tabs, several may not."""
+    return tuple(line.split("\t")) if count > 1 else (line,)
+
+
 class Source(ABC):
-    """Reads what goes into a network, and is saved with it."""
+    """The input side of a model, saved with it: a text, a file, or several of them."""
 
     kind: str
 
@@ -78,23 +91,23 @@ class Source(ABC):
 
     @property
     @abstractmethod
-    def parts(self) -> Sequence[Source]:
+    def parts(self) -> Sequence[SingleSource]:
         """Each of several, or this one alone."""
-
-    @abstractmethod
-    def read(self, text: str, chance: Random | None = None) -> Read:
-        """The ids of a text, the vectors of a file, or a tuple of these. With `chance` as training wants it.
-
-        UnreadableError where that is not possible.
-        """
 
     @abstractmethod
     def json(self) -> str:
         """All that a model folder has to keep of it."""
 
-    def cells(self, text: str) -> list[str]:
-        """The cell of each part. UnreadableError if there are more or fewer cells than parts."""
-        return [text]
+    def cells(self, line: str) -> Cells:
+        """The cell of each part in a line of text. UnreadableError if there are more or fewer cells than parts."""
+        cells = split_cells(line, len(self.parts))
+        if len(cells) != len(self.parts):
+            raise UnreadableError(f"{len(cells)} cells for {len(self.parts)} sources; put a tab between them")
+        return cells
+
+    def shown(self, line: str) -> str:
+        """The input as the model sees it: noise.py changes it in a pretext task."""
+        return line
 
     @property
     def fingerprint(self) -> str:
@@ -106,64 +119,67 @@ class Source(ABC):
         path.write_text(self.json() + "\n", encoding="utf-8", newline="\n")
 
 
-class FileSource(Source):
+class SingleSource(Source):
+    """One column of the table: a text or a file."""
+
+    size: int  # the number of different tokens, or the width D of a vector
+
+    @property
+    def sizes(self) -> list[int]:
+        return [self.size]
+
+    @property
+    def parts(self) -> Sequence[SingleSource]:
+        return [self]
+
+    @abstractmethod
+    def read(self, cell: str, chance: Random | None = None) -> Values:
+        """The ids of a text or the vectors of a file; `chance` draws the augmentation of training.
+
+        UnreadableError if the file cannot be used.
+        """
+
+
+class FileSource(SingleSource):
     """A source that is a file: a picture, a sound, vectors, a video."""
 
     def __init__(self, kind: str, reader: Reader) -> None:
         self.kind = kind
         self.reader = reader
+        self.size = reader.size
 
-    @property
-    def sizes(self) -> list[int]:
-        return [self.reader.size]
-
-    @property
-    def parts(self) -> Sequence[Source]:
-        return [self]
-
-    def length(self, text: str) -> int:
+    def length(self, cell: str) -> int:
         """The positions of `read`, from the header of the file. UnreadableError as there."""
-        return self.reader.length(_path(text))
+        return self.reader.length(_path(cell))
 
-    def read(self, text: str, chance: Random | None = None) -> Array:
-        return self.reader.read(_path(text), chance)
+    def read(self, cell: str, chance: Random | None = None) -> Array:
+        return self.reader.read(_path(cell), chance)
 
     def json(self) -> str:
         return self.reader.json()
 
 
-def _path(text: str) -> str:
-    if not text:  # to pathlib, that is the folder where the user is
+def _path(cell: str) -> str:
+    if not cell:  # to pathlib, that is the current folder
         raise UnreadableError("an empty path")
-    return text
+    return cell
 
 
 class SeveralSources(Source):
-    """Several sources, whose cells stand in one text with a tab between them."""
+    """Several sources of each example."""
 
     kind = "several"
 
-    def __init__(self, sources: Sequence[Source]) -> None:
+    def __init__(self, sources: Sequence[SingleSource]) -> None:
         self._sources = tuple(sources)
 
     @property
     def sizes(self) -> list[int]:
-        return [size for source in self._sources for size in source.sizes]
+        return [source.size for source in self._sources]
 
     @property
-    def parts(self) -> Sequence[Source]:
+    def parts(self) -> Sequence[SingleSource]:
         return self._sources
-
-    def cells(self, text: str) -> list[str]:
-        found = text.split(BETWEEN)
-        if len(found) != len(self._sources):
-            raise UnreadableError(f"{len(found)} cells for {len(self._sources)} sources; put a tab between them")
-        return found
-
-    def read(self, text: str, chance: Random | None = None) -> tuple[Values, ...]:
-        both = zip(self._sources, self.cells(text), strict=True)
-        parts = [source.read(cell, chance) for source, cell in both]
-        return tuple(part for part in parts if not isinstance(part, tuple))
 
     def json(self) -> str:
         inner = [json.loads(source.json()) for source in self._sources]

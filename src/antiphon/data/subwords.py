@@ -1,7 +1,7 @@
 """BPE and unigram over bytes, through Hugging Face `tokenizers`.
 
-Text gets one space in front, so that a word has the same tokens at the start as elsewhere; decoding takes exactly
-one space away again. With all 256 bytes in the vocabulary every text comes back as it was.
+Text gets one space in front, so that a word has the same tokens at the start as elsewhere; decoding removes exactly
+one space. With all 256 bytes in the vocabulary every text comes back unchanged.
 Ids are those of the inner tokenizer + 4: the specials are not registered with it, so no text can spell them.
 """
 
@@ -42,16 +42,14 @@ class SubwordTokenizer(Tokenizer):
         self.size = len(self._bytes)
 
     def encode(self, text: str) -> list[int]:
-        """The ids of the pieces; never UNK."""
         return [number + FIRST for number in self._inner.encode(whole_characters(text)).ids]
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of several texts, on several cores."""
         encodings = self._inner.encode_batch_fast([whole_characters(text) for text in texts])
         return [[number + FIRST for number in encoding.ids] for encoding in encodings]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of the pieces; bytes that are no UTF-8 read as U+FFFD."""
+        """The text of the pieces; bytes that are not UTF-8 become U+FFFD."""
         text = b"".join(self._bytes[number] for number in ids if number not in SILENT).decode("utf-8", "replace")
         return text.removeprefix(" ")
 
@@ -64,7 +62,6 @@ class SubwordTokenizer(Tokenizer):
         return [character for character in whole_characters(text) if character not in self._characters]
 
     def content(self) -> dict[str, Any]:
-        """The characters seen and the inner tokenizer."""
         return {"characters": "".join(sorted(self._characters)), "model": json.loads(self._inner.to_str())}
 
 
@@ -76,11 +73,11 @@ def train_subwords(texts: Iterable[str], config: TextConfig, where: str) -> Subw
             f"{BYTES} bytes; set it to more than {BYTES}, or choose tokens: characters"
         )
     characters: Counter[str] = Counter()
-    inner = _train(_watched(texts, characters), config)
+    inner = _train(_count_characters(texts, characters), config)
     if not characters:
         raise DataError(f"{where}: no text to learn {config.tokens} from; add examples")
     frequent = (character for character, count in characters.items() if count >= config.min_count)
-    model = inner.to_str() if config.tokens == "bpe" else _settled(inner.to_str())
+    model = inner.to_str() if config.tokens == "bpe" else _deterministic(inner.to_str())
     return SubwordTokenizer(config.tokens, "".join(sorted(frequent)), model)
 
 
@@ -93,7 +90,7 @@ def whole_characters(text: str) -> str:
     return text
 
 
-def _watched(texts: Iterable[str], characters: Counter[str]) -> Iterator[str]:
+def _count_characters(texts: Iterable[str], characters: Counter[str]) -> Iterator[str]:
     for text in texts:
         characters.update(text)
         yield text
@@ -119,17 +116,17 @@ def _train(texts: Iterator[str], config: TextConfig) -> Inner:
     return inner
 
 
-def _settled(model: str) -> str:
-    """A unigram model without the accidents of its trainer's hash tables, so that the same texts give the same file.
+def _deterministic(model: str) -> str:
+    """A unigram model without the random order of its trainer's hash tables: the same texts give the same file.
 
-    The filler scores of bytes become one, the last digits of all scores go, and equal scores are sorted by piece.
+    The filler scores of bytes become equal, scores are rounded, and pieces with equal scores are sorted.
     """
     content = json.loads(model)
     pieces: list[tuple[str, float]] = [(piece, score) for piece, score in content["model"]["vocab"]]
     lowest = min(score for _, score in pieces)
     filler = lowest + FILLER_STEP * (BYTES + 1)
-    settled = [(piece, lowest if len(piece) == 1 and score < filler else score) for piece, score in pieces]
-    rounded = [(piece, round(score, 6)) for piece, score in settled]
+    equal = [(piece, lowest if len(piece) == 1 and score < filler else score) for piece, score in pieces]
+    rounded = [(piece, round(score, 6)) for piece, score in equal]
     content["model"]["vocab"] = sorted(rounded, key=lambda item: (-item[1], item[0]))
     return json.dumps(content, ensure_ascii=False)
 
@@ -146,5 +143,5 @@ BYTE_OF = _byte_table()
 
 
 def piece_bytes(piece: str) -> bytes:
-    """What a piece in the byte-level alphabet spells."""
+    """The bytes of a piece in the byte-level alphabet."""
     return bytes(BYTE_OF[character] for character in piece)

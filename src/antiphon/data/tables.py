@@ -14,11 +14,20 @@ from typing import Any, Literal, NamedTuple
 from antiphon.config.checks import data_problems
 from antiphon.config.schema import DataConfig
 from antiphon.data.lines import Line
-from antiphon.data.source import BETWEEN
+from antiphon.data.source import Cells
 from antiphon.errors import DataError
 from antiphon.text import visible
 
-__all__ = ["Record", "Row", "file_format", "is_plain_text", "read_records", "read_rows", "reads_lines", "typical_row"]
+__all__ = [
+    "ParsedLine",
+    "TableRow",
+    "file_format",
+    "is_plain_text",
+    "parse_lines",
+    "read_table_rows",
+    "reads_lines",
+    "typical_row",
+]
 
 # So many lines tell how many columns a table without a header has.
 HEAD = 100
@@ -44,17 +53,17 @@ class Column(NamedTuple):
     name: int | str
 
 
-class Record(NamedTuple):
-    """What one line holds, or the fault that makes it useless."""
+class ParsedLine(NamedTuple):
+    """The cells of the sources and the references on one line, or the fault that makes it useless."""
 
     line: int
-    source: str = ""
+    cells: Cells = ()
     targets: tuple[str, ...] = ()
     fault: str = ""
 
 
-class Row(NamedTuple):
-    """The cells of one line of a table, or a fault."""
+class TableRow(NamedTuple):
+    """All cells of one line of a table, or a fault."""
 
     line: int
     cells: list[str]
@@ -85,31 +94,31 @@ def reads_lines(path: Path, data: DataConfig) -> bool:
     return is_plain_text(path) and (data.source is None or same)
 
 
-def read_records(path: Path, lines: Iterator[Line], data: DataConfig, *, table: bool = False) -> Iterator[Record]:
+def parse_lines(path: Path, lines: Iterator[Line], data: DataConfig, *, table: bool = False) -> Iterator[ParsedLine]:
     """What each line of a file holds; without a data.source every record is a text alone.
 
     With `table` a file has columns whatever its name is.
     """
     if not table and reads_lines(path, data):
-        return _text_records(path, lines, data)
+        return _parse_plain(path, lines, data)
     if file_format(path) == "jsonl":
-        return _json_records(path, lines, data)
-    return _table_records(path, read_rows(path, lines), data)
+        return _parse_jsonl(path, lines, data)
+    return _parse_table(path, read_table_rows(path, lines), data)
 
 
-def read_rows(path: Path, lines: Iterator[Line]) -> Iterator[Row]:
+def read_table_rows(path: Path, lines: Iterator[Line]) -> Iterator[TableRow]:
     """The rows of a table, CSV or TSV; one that cannot be read has a fault and no cells."""
     return _csv_rows(lines) if file_format(path) == "csv" else _tsv_rows(lines)
 
 
-def typical_row(rows: Sequence[Row]) -> Row:
+def typical_row(rows: Sequence[TableRow]) -> TableRow:
     """The first of the rows that have as many cells as most; a stray tab in one row does not matter."""
     readable = [row for row in rows if not row.fault]
     [(width, _)] = Counter(len(row.cells) for row in readable).most_common(1)
     return next(row for row in readable if len(row.cells) == width)
 
 
-def _text_records(path: Path, lines: Iterator[Line], data: DataConfig) -> Iterator[Record]:
+def _parse_plain(path: Path, lines: Iterator[Line], data: DataConfig) -> Iterator[ParsedLine]:
     """Plain text: a text on each line. In a stream an empty line is one, too."""
     column = _columns(data)[-1]
     if column.name != 0:
@@ -121,18 +130,18 @@ def _text_records(path: Path, lines: Iterator[Line], data: DataConfig) -> Iterat
         if data.header and line.number == 1:
             continue
         if data.window is None and not line.text.strip():
-            yield Record(line.number, fault="empty line")
+            yield ParsedLine(line.number, fault="empty line")
         else:
-            yield Record(line.number, line.text if data.source else "", (line.text,))
+            yield ParsedLine(line.number, (line.text,) if data.source else (), (line.text,))
 
 
-def _table_records(path: Path, rows: Iterator[Row], data: DataConfig) -> Iterator[Record]:
+def _parse_table(path: Path, rows: Iterator[TableRow], data: DataConfig) -> Iterator[ParsedLine]:
     """A header sets the number of columns; without one, what most of the first lines have."""
     columns = _columns(data)
     for first in rows:
         if not first.fault:
             break
-        yield Record(first.line, fault=first.fault)
+        yield ParsedLine(first.line, fault=first.fault)
     else:
         return
     named = any(isinstance(column.name, str) for column in columns)
@@ -143,10 +152,10 @@ def _table_records(path: Path, rows: Iterator[Row], data: DataConfig) -> Iterato
     model = typical_row(head or [first])
     numbers = [_number(path, column, model.cells) for column in columns]
     for row in itertools.chain(head, rows):
-        yield _record(row, len(model.cells), numbers, sources=len(data.sources))
+        yield _parse_row(row, len(model.cells), numbers, sources=len(data.sources))
 
 
-def _json_records(path: Path, lines: Iterator[Line], data: DataConfig) -> Iterator[Record]:
+def _parse_jsonl(path: Path, lines: Iterator[Line], data: DataConfig) -> Iterator[ParsedLine]:
     """JSONL: an object on each line; columns are keys, and a list of strings is several references."""
     columns = [Column(column.key, str(column.name)) for column in _columns(data)]
     names = [str(column.name) for column in columns]
@@ -156,12 +165,12 @@ def _json_records(path: Path, lines: Iterator[Line], data: DataConfig) -> Iterat
     for line in lines:
         value = _json_object(line.text)
         if isinstance(value, str):
-            yield Record(line.number, fault=value)
+            yield ParsedLine(line.number, fault=value)
             continue
         missing -= value.keys()
         if len(seen) < KEYS:
             seen.update(dict.fromkeys(value))
-        yield _json_record(line.number, value, sources, targets)
+        yield _parse_object(line.number, value, sources, targets)
     if missing and seen:
         raise DataError([_no_such(path, "key", column, list(seen)) for column in columns if column.name in missing])
 
@@ -175,15 +184,15 @@ def _columns(data: DataConfig) -> list[Column]:
     return [Column(key, name) for key, value in sides for name in (value if isinstance(value, list) else [value])]
 
 
-def _tsv_rows(lines: Iterator[Line]) -> Iterator[Row]:
+def _tsv_rows(lines: Iterator[Line]) -> Iterator[TableRow]:
     for line in lines:
         if line.text.strip():
-            yield Row(line.number, line.text.split("\t"))
+            yield TableRow(line.number, line.text.split("\t"))
         else:
-            yield Row(line.number, [], "empty line")
+            yield TableRow(line.number, [], "empty line")
 
 
-def _csv_rows(lines: Iterator[Line]) -> Iterator[Row]:
+def _csv_rows(lines: Iterator[Line]) -> Iterator[TableRow]:
     """Comma-separated; a quoted field may hold commas, doubled quotes and line ends."""
     ahead: deque[Line] = deque()
     while True:
@@ -191,14 +200,14 @@ def _csv_rows(lines: Iterator[Line]) -> Iterator[Row]:
         if line is None:
             return
         if not line.text.strip():
-            yield Row(line.number, [], "empty line")
+            yield TableRow(line.number, [], "empty line")
         elif '"' not in line.text:
-            yield Row(line.number, line.text.split(","))
+            yield TableRow(line.number, line.text.split(","))
         else:
             yield _quoted_row(line, lines, ahead)
 
 
-def _quoted_row(first: Line, lines: Iterator[Line], ahead: deque[Line]) -> Row:
+def _quoted_row(first: Line, lines: Iterator[Line], ahead: deque[Line]) -> TableRow:
     """A row with quotes. If its last quote never closes, only the first line is lost: the rest is read again."""
     taken: list[Line] = []
 
@@ -212,11 +221,11 @@ def _quoted_row(first: Line, lines: Iterator[Line], ahead: deque[Line]) -> Row:
             yield line.text + "\n"
 
     try:
-        return Row(first.number, next(csv.reader(feed(), strict=True)))
+        return TableRow(first.number, next(csv.reader(feed(), strict=True)))
     except csv.Error as error:
         ahead.extendleft(reversed(taken))
         said = next((ours for theirs, ours in CSV_FAULTS.items() if theirs in str(error)), None)
-        return Row(first.number, [], said or f"not CSV: {error}")
+        return TableRow(first.number, [], said or f"not CSV: {error}")
 
 
 def _number(path: Path, column: Column, cells: list[str]) -> int:
@@ -247,23 +256,21 @@ def _quoted(text: str, most: int = 40) -> str:
     return f"'{visible(text[:most], keep=' ')}'"
 
 
-def _record(row: Row, width: int, numbers: list[int], *, sources: int) -> Record:
+def _parse_row(row: TableRow, width: int, numbers: list[int], *, sources: int) -> ParsedLine:
     if row.fault:
-        return Record(row.line, fault=row.fault)
+        return ParsedLine(row.line, fault=row.fault)
     cells = row.cells
     if len(cells) != width:
-        return Record(row.line, fault="too many columns" if len(cells) > width else "too few columns")
+        return ParsedLine(row.line, fault="too many columns" if len(cells) > width else "too few columns")
     texts = tuple(cells[number] for number in numbers)
-    return _joined(row.line, texts[:sources], texts[sources:])
+    return _parsed(row.line, texts[:sources], texts[sources:])
 
 
-def _joined(line: int, sources: tuple[str, ...], targets: tuple[str, ...]) -> Record:
-    """The cells of several sources with a tab between them, so none may have one inside."""
-    if len(sources) < 2:
-        return Record(line, "".join(sources), targets)
-    if any(BETWEEN in cell for cell in sources):
-        return Record(line, fault="a tab inside a source")
-    return Record(line, BETWEEN.join(sources), targets)
+def _parsed(line: int, cells: Cells, targets: tuple[str, ...]) -> ParsedLine:
+    """A line of `generate` has tabs between several sources, so none of them may contain one."""
+    if len(cells) > 1 and any("\t" in cell for cell in cells):
+        return ParsedLine(line, fault="a tab inside a source")
+    return ParsedLine(line, cells, targets)
 
 
 def _json_object(text: str) -> dict[str, Any] | str:
@@ -277,20 +284,20 @@ def _json_object(text: str) -> dict[str, Any] | str:
     return value if isinstance(value, dict) else "not a JSON object"
 
 
-def _json_record(line: int, value: dict[str, Any], sources: list[str], targets: list[str]) -> Record:
+def _parse_object(line: int, value: dict[str, Any], sources: list[str], targets: list[str]) -> ParsedLine:
     for key in [*sources, *targets]:
         if key not in value:
-            return Record(line, fault=f"no key {_quoted(key)}")
+            return ParsedLine(line, fault=f"no key {_quoted(key)}")
     read = tuple(value[key] for key in sources)
     references: list[Any] = []
     for key in targets:
         references.extend(value[key] if isinstance(value[key], list) else [value[key]])
     for text in (*read, *references):
         if not isinstance(text, str):
-            return Record(line, fault="a value is not a string")
+            return ParsedLine(line, fault="a value is not a string")
         if not _is_unicode(text):
-            return Record(line, fault="half of a surrogate pair")
-    return _joined(line, read, tuple(references))
+            return ParsedLine(line, fault="half of a surrogate pair")
+    return _parsed(line, read, tuple(references))
 
 
 def _is_unicode(text: str) -> bool:

@@ -1,4 +1,7 @@
-"""Text to ids and back: characters, letters, words; a text as one stream; which target token a copied one is."""
+"""Text to ids and back: characters, letters, words; texts as one stream; the target token of a copied one.
+
+The first four ids are the specials; no text, not even one that spells "</s>", ever becomes one of them.
+"""
 # N source tokens
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import regex
 import torch
 from torch import Tensor
 
-from antiphon.data.source import Random, Source
+from antiphon.data.source import Random, SingleSource, Source
 from antiphon.errors import ModelFolderError
 from antiphon.sequence import NO_COPY
 
@@ -44,33 +47,18 @@ __all__ = [
 
 PAD, SOS, EOS, UNK = 0, 1, 2, 3
 SPECIALS = ("<pad>", "<s>", "</s>", "<unk>")
-
-
-# Text to ids and back: characters, letters, words, BPE and unigram, each one JSON file.
-#
-# The first four ids are the specials; no text, not even one that spells "</s>", ever becomes one of them.
-
-FORMAT = 1
+FORMAT = 1  # of the JSON file
 SILENT = (PAD, SOS, EOS)
 CLUSTER = regex.compile(r"\X")
 
 
-class Tokenizer(Source):
-    """Cuts one side of the pairs into tokens. Ids count from 0; the specials are the first four."""
+class Tokenizer(SingleSource):
+    """Splits one side of the pairs into tokens. Ids count from 0; the specials are the first four."""
 
-    size: int
-    spells = False  # tokens stand side by side without a space, and a line end is one of them
+    spells = False  # tokens are joined without a space, and a line end is one of them
 
-    @property
-    def sizes(self) -> list[int]:
-        return [self.size]
-
-    @property
-    def parts(self) -> Sequence[Source]:
-        return [self]
-
-    def read(self, text: str, chance: Random | None = None) -> list[int]:  # noqa: ARG002 (noise.py has its own)
-        return self.encode(text)
+    def read(self, cell: str, chance: Random | None = None) -> list[int]:  # noqa: ARG002 (noise.py has its own)
+        return self.encode(cell)
 
     @abstractmethod
     def encode(self, text: str) -> list[int]:
@@ -86,18 +74,18 @@ class Tokenizer(Source):
 
     @abstractmethod
     def unknown(self, text: str) -> list[str]:
-        """The symbols of the text that training did not know (never seen, or too rare), in order."""
+        """The symbols of the text that are not in the vocabulary (never seen, or too rare), in order."""
 
     @abstractmethod
     def content(self) -> dict[str, Any]:
-        """What is particular to the kind, as plain values."""
+        """The values of this kind of tokenizer, for JSON."""
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of several texts."""
         return [self.encode(text) for text in texts]
 
     def joined(self, pieces: Sequence[str]) -> str:
-        """Pieces of text that were decoded one by one, as one; between words is a space."""
+        """Pieces of text that were decoded separately as one text; words get a space between them."""
         return ("" if self.spells else " ").join(piece for piece in pieces if piece)
 
     def json(self) -> str:
@@ -106,7 +94,7 @@ class Tokenizer(Source):
 
 
 class SymbolTokenizer(Tokenizer):
-    """A closed list of symbols, the most frequent first."""
+    """A fixed list of symbols, the most frequent first."""
 
     def __init__(self, symbols: Sequence[str]) -> None:
         self._symbols = [*SPECIALS, *symbols]
@@ -114,14 +102,12 @@ class SymbolTokenizer(Tokenizer):
         self.size = len(self._symbols)
 
     def symbols(self, ids: Sequence[int]) -> list[str]:
-        """One readable string for each id; a space is shown as ▁."""
         return [self._symbols[number].replace(" ", "▁") for number in ids]
 
     def content(self) -> dict[str, Any]:
-        """The symbols, without the specials."""
         return {"symbols": self._symbols[len(SPECIALS) :]}
 
-    def _spoken(self, ids: Sequence[int]) -> list[str]:
+    def _visible_symbols(self, ids: Sequence[int]) -> list[str]:
         return [self._symbols[number] for number in ids if number not in SILENT]
 
 
@@ -135,28 +121,24 @@ class CharacterTokenizer(SymbolTokenizer):
     spells = True
 
     def encode(self, text: str) -> list[int]:
-        """The ids of the clusters; UNK for an unknown one."""
         known = self._ids
         ids: list[int] = []
         for cluster in split_characters(text):
             number = known.get(cluster)
             if number is None:
-                ids.extend(self._spelt(cluster))
+                ids.extend(self._code_points(cluster))
             else:
                 ids.append(number)
         return ids
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The clusters, one after the other."""
-        return "".join(self._spoken(ids))
+        return "".join(self._visible_symbols(ids))
 
     def unknown(self, text: str) -> list[str]:
-        """The clusters that encode to UNK."""
-        return [
-            cluster for cluster in split_characters(text) if cluster not in self._ids and self._spelt(cluster) == [UNK]
-        ]
+        unseen = [cluster for cluster in split_characters(text) if cluster not in self._ids]
+        return [cluster for cluster in unseen if self._code_points(cluster) == [UNK]]
 
-    def _spelt(self, cluster: str) -> list[int]:
+    def _code_points(self, cluster: str) -> list[int]:
         if all(point in self._ids for point in cluster):
             return [self._ids[point] for point in cluster]
         return [UNK]
@@ -165,26 +147,23 @@ class CharacterTokenizer(SymbolTokenizer):
 class LetterTokenizer(SymbolTokenizer):
     """Code points of the decomposed text (NFD): "é" is an e and an accent, "한" its three letters.
 
-    What is decoded is composed again (NFC), so a text comes back as the same characters, however they were stored.
+    Decoding composes again (NFC), so a text comes back as the same characters, however they were stored.
     """
 
     kind = "letters"
     spells = True
 
     def encode(self, text: str) -> list[int]:
-        """The ids of the letters; UNK for an unknown one."""
         return [self._ids.get(letter, UNK) for letter in split_letters(text)]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The letters, joined to characters."""
-        return unicodedata.normalize("NFC", "".join(self._spoken(ids)))
+        return unicodedata.normalize("NFC", "".join(self._visible_symbols(ids)))
 
     def joined(self, pieces: Sequence[str]) -> str:
-        """A letter at the beginning of one may belong to the character at the end of another."""
+        """The first letter of a piece may belong to the last character of the piece before it."""
         return unicodedata.normalize("NFC", "".join(pieces))
 
     def unknown(self, text: str) -> list[str]:
-        """The letters that encode to UNK."""
         return [letter for letter in split_letters(text) if letter not in self._ids]
 
 
@@ -194,16 +173,13 @@ class WordTokenizer(SymbolTokenizer):
     kind = "words"
 
     def encode(self, text: str) -> list[int]:
-        """The ids of the words; UNK for an unknown one."""
         known = self._ids
         return [known.get(word, UNK) for word in text.split()]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The words with a space between them."""
-        return " ".join(self._spoken(ids))
+        return " ".join(self._visible_symbols(ids))
 
     def unknown(self, text: str) -> list[str]:
-        """The words that encode to UNK."""
         return [word for word in text.split() if word not in self._ids]
 
 
@@ -216,11 +192,11 @@ def split_characters(text: str) -> list[str]:
 
 
 def split_letters(text: str) -> list[str]:
-    """The code points of a text, characters taken apart as far as they can be."""
+    """The code points of a text in NFD."""
     return list(unicodedata.normalize("NFD", text))
 
 
-# How a text is cut into symbols, and what keeps them.
+# The function that splits a text into symbols, and the class of the tokenizer.
 SYMBOLS: dict[str, tuple[Callable[[str], list[str]], type[SymbolTokenizer]]] = {
     "characters": (split_characters, CharacterTokenizer),
     "letters": (split_letters, LetterTokenizer),
@@ -229,7 +205,7 @@ SYMBOLS: dict[str, tuple[Callable[[str], list[str]], type[SymbolTokenizer]]] = {
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The object in a file of a model folder; an empty one if there is another value."""
+    """The object in a JSON file of a model folder; an empty one for any other value."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
@@ -241,25 +217,23 @@ def read_json(path: Path) -> dict[str, Any]:
 
 @contextmanager
 def damaged(path: Path) -> Iterator[None]:
-    """What is missing in a file, or of another type, becomes a sentence."""
+    """Turns a missing key or a wrong type into a ModelFolderError."""
     try:
         yield
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFolderError(f"{path}: damaged ({error}); copy the model folder again") from error
 
 
-# A text as one stream of tokens, in which a line end is a token like any other.
-
 LINE_END = "\n"
 
 
 def line_end(tokenizer: Tokenizer) -> int:
-    """The id of a line end: "\\n" is a character; to words and sub-words it is </s>."""
+    """The id of a line end: that of the character "\\n", or </s> for words and sub-words."""
     return tokenizer.encode(LINE_END)[0] if tokenizer.spells else EOS
 
 
 class StreamTokenizer(Tokenizer):
-    """Texts of any number of lines, by the tokenizer of their lines; it is never saved."""
+    """Texts of any number of lines as one stream, in which a line end is a token; it is never saved."""
 
     def __init__(self, lines: Tokenizer) -> None:
         self.lines = lines
@@ -268,11 +242,9 @@ class StreamTokenizer(Tokenizer):
         self.line_end = line_end(lines)
 
     def encode(self, text: str) -> list[int]:
-        """The ids of the lines, with a line end between them."""
         return self.encode_batch([text])[0]
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of several texts."""
         if self.spells:
             return self.lines.encode_batch(texts)
         split = [text.split(LINE_END) for text in texts]
@@ -288,7 +260,6 @@ class StreamTokenizer(Tokenizer):
         return ids
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text, line by line."""
         if self.spells:
             return self.lines.decode(ids)
         lines: list[list[int]] = [[]]
@@ -306,41 +277,40 @@ class StreamTokenizer(Tokenizer):
         return self.lines.symbols(ids)
 
     def unknown(self, text: str) -> list[str]:
-        """Line ends are known."""
         return self.lines.unknown(text if self.spells else text.replace(LINE_END, " "))
 
     def content(self) -> dict[str, Any]:
         return self.lines.content()
 
 
-# Which target token a source token is, for a decoder that copies.
+# The target token of each source token, for a decoder that copies.
 
 
 def by_symbol(source: Source, target: Tokenizer) -> Tensor | None:
-    """The target token that is written alike [N], or else <unk>, for which a search may put the word itself.
+    """The target token with the same symbol [N], or <unk>, which the search may replace by the word itself.
 
     None for a source that is no text.
     """
     if not isinstance(source, Tokenizer):
         return None
-    known = {symbol: token for token, symbol in reversed(_symbols(target))}  # of two alike the more frequent counts
-    return _without_specials(torch.tensor([known.get(symbol, UNK) for _, symbol in _symbols(source)]))
+    known = {symbol: token for token, symbol in reversed(_symbols(target))}  # of two equal ones the more frequent
+    return _with_specials(torch.tensor([known.get(symbol, UNK) for _, symbol in _symbols(source)]))
 
 
 def by_number(tokens: int, target_tokens: int) -> Tensor:
-    """Of two vocabularies that begin alike: every token is itself, as far as the target goes [N]."""
+    """The same number in the target [N], for two vocabularies that begin with the same tokens."""
     numbers = torch.arange(tokens)
-    return _without_specials(numbers.masked_fill(numbers >= target_tokens, UNK)[len(SPECIALS) :])
+    return _with_specials(numbers.masked_fill(numbers >= target_tokens, UNK)[len(SPECIALS) :])
 
 
 def _symbols(tokenizer: Tokenizer) -> list[tuple[int, str]]:
-    """Every token but the specials, and how it is written."""
+    """All tokens but the specials, with their symbols."""
     numbers = range(len(SPECIALS), tokenizer.size)
     return list(zip(numbers, tokenizer.symbols(numbers), strict=True))
 
 
-def _without_specials(others: Tensor) -> Tensor:
-    """<unk> is <unk>; no other special is ever copied."""
+def _with_specials(others: Tensor) -> Tensor:
+    """The table with the specials in front: <unk> is <unk>, the others are never copied."""
     specials = torch.full((len(SPECIALS),), NO_COPY)
     specials[UNK] = UNK
     return torch.cat([specials, others])

@@ -13,7 +13,7 @@ import numpy as np
 from antiphon.config.messages import nearest
 from antiphon.config.schema import DataConfig
 from antiphon.data.lines import read_lines
-from antiphon.data.tables import file_format, read_rows
+from antiphon.data.tables import file_format, read_table_rows
 from antiphon.errors import UserError
 from antiphon.evaluation.metrics import Metric, References, Statistics
 
@@ -135,7 +135,7 @@ def groups_by_column(path: Path, name: str, column: str, lines: Sequence[int], *
 
 
 def _cells(path: Path, name: str, column: str, header: bool) -> Iterator[tuple[int, str]]:
-    rows = (row for row in read_rows(path, read_lines(path)) if not row.fault)
+    rows = (row for row in read_table_rows(path, read_lines(path)) if not row.fault)
     first = next(rows, None)
     if first is None:
         return

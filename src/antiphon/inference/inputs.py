@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from antiphon.config.networks import TransformerDecoderConfig
 from antiphon.config.schema import Config, SourceConfig
-from antiphon.data.batches import reading_threads
+from antiphon.data.batches import reader_threads
 from antiphon.data.build_source import text_source
 from antiphon.data.source import Read, Source, UnreadableError, Values, positions
 from antiphon.data.tokenizers import EOS, PAD, SOS, UNK, StreamTokenizer, Tokenizer
@@ -396,7 +396,7 @@ def questions_of(wording: Wording, texts: list[str], first: int = 0) -> list[Que
             return error
 
     different = list(dict.fromkeys(texts))
-    with ThreadPoolExecutor(reading_threads()) as pool:
+    with ThreadPoolExecutor(reader_threads()) as pool:
         read = dict(zip(different, pool.map(found, different), strict=True))
     answers = [read[text] for text in texts]
     faults = [

@@ -9,12 +9,12 @@ from pathlib import Path
 import yaml
 
 from antiphon.config.dump import flat
-from antiphon.data.encode import part_of
+from antiphon.data.encode import describe_hold_out
 from antiphon.files import write_text
 from antiphon.plots.style import metric_label
 from antiphon.reports.render import code_span, format_number, is_number, plain_or_code, render
 from antiphon.reports.run_record import RunRecord, read_record
-from antiphon.text import amount, visible
+from antiphon.text import plural, visible
 
 __all__ = ["has_attention", "write_card"]
 
@@ -96,14 +96,14 @@ def _data(record: RunRecord, config: FlatConfig) -> dict[str, object]:
         "held_out": _held_out(config) if config.get("data.dev", "unknown") is None else "",
         "sides": [_side(config, key) for key in sides],
         "window": window if isinstance(window, int) else None,
-        "left_out": amount(total, "lines") if isinstance(total, int) and total else "",
+        "left_out": plural(total, "lines") if isinstance(total, int) and total else "",
     }
 
 
 def _held_out(config: FlatConfig) -> str:
     things = "sources" if not _is_language_model(config) else "texts" if config.get("data.window") is None else "lines"
     share = config.get("data.hold_out")
-    return part_of(things, f"{format_number(round(100 * share, 4) if is_number(share) else 0)} %")
+    return describe_hold_out(things, f"{format_number(round(100 * share, 4) if is_number(share) else 0)} %")
 
 
 def _side(config: FlatConfig, key: str) -> dict[str, object]:

@@ -10,15 +10,15 @@ import torch
 
 from antiphon.config.checks import check_config
 from antiphon.config.schema import Config, DataConfig
-from antiphon.data.build_tokenizer import given_tokenizers
+from antiphon.data.build_tokenizer import reused_tokenizers
 from antiphon.data.corpus import SeveralRows
 from antiphon.data.encode import nothing_usable
-from antiphon.data.pairs import Dropped, read_pairs
+from antiphon.data.pairs import DropLog, read_pairs
 from antiphon.data.prepare import Prepared, prepare
 from antiphon.data.tokenizers import Tokenizer
 from antiphon.errors import UserError
 from antiphon.model_folder import fresh_model
-from antiphon.text import amount
+from antiphon.text import plural
 from antiphon.training.run import build_batches
 from antiphon.training.step import ctc_length_warnings, training_step
 from antiphon.training.transfer import missing_runs, transfer_weights
@@ -33,7 +33,7 @@ class CheckReport:
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     facts: list[str] = field(default_factory=list)
-    dropped: dict[str, Any] = field(default_factory=lambda: Dropped().facts())
+    dropped: dict[str, Any] = field(default_factory=lambda: DropLog().facts())
 
 
 def check_run(config: Config, log: Callable[[str], None]) -> CheckReport:
@@ -58,7 +58,7 @@ def _file_problems(data: DataConfig) -> list[str]:
         if files is None:
             continue
         try:
-            dropped = Dropped()
+            dropped = DropLog()
             if not any(True for _ in read_pairs(files, data, dropped)) and not dropped.unreadable:
                 raise nothing_usable(files, data, dropped)  # unreadable lines are listed elsewhere, all together
         except UserError as error:
@@ -69,7 +69,7 @@ def _file_problems(data: DataConfig) -> list[str]:
 def _tokenizer_problems(data: DataConfig) -> list[str]:
     """The problems of tokenizers that are taken from other runs."""
     try:
-        given_tokenizers(data)
+        reused_tokenizers(data)
     except UserError as error:
         return error.problems
     return []
@@ -104,16 +104,16 @@ def _data_facts(data: DataConfig, prepared: Prepared) -> list[str]:
     if data.window is not None:
         tokens = len(prepared.train.target.ids)
         return [
-            f"train: a stream of {tokens:,} tokens in {amount(train, 'lines')}; dev: {amount(dev, 'lines')}",
+            f"train: a stream of {tokens:,} tokens in {plural(train, 'lines')}; dev: {plural(dev, 'lines')}",
             f"vocabulary: {size:,} tokens",
         ]
     if data.source is None:
         return [
-            f"train: {amount(train, 'texts')}; dev: {amount(dev, 'texts')}",
+            f"train: {plural(train, 'texts')}; dev: {plural(dev, 'texts')}",
             f"vocabulary: {size:,} tokens",
             f"longest: {longest[1]} tokens",
         ]
-    pairs = f"train: {amount(train, 'pairs')}; dev: {amount(dev, 'sources')}"
+    pairs = f"train: {plural(train, 'pairs')}; dev: {plural(dev, 'sources')}"
     if not isinstance(prepared.source, Tokenizer):
         return [pairs, *_source_facts(prepared), f"target: vocabulary {size:,}, the longest has {longest[1]} tokens"]
     return [

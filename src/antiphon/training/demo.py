@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from antiphon.config.load import read_config
-from antiphon.data.pairs import Dropped, Example, group, read_pairs
+from antiphon.data.pairs import DropLog, Example, group, read_pairs
 from antiphon.evaluation.evaluate import evaluate_examples
 from antiphon.inference.generator import Generator
 from antiphon.model_folder import open_model
@@ -37,7 +37,7 @@ def run_demo(out: Path, display: Display, console: Console, *, program: str = "a
     )
     train_run(read_config("demo"), out, display=display, fresh=fresh)
     generator = Generator(open_model(out))
-    examples = group(read_pairs(HELD_OUT, generator.config.data, Dropped()))
+    examples = group(read_pairs(HELD_OUT, generator.config.data, DropLog()))
     chosen = evenly_spaced(examples, MEASURED)
     _show_answers(generator, evenly_spaced(chosen, SHOWN), console)
     result = evaluate_examples(generator, chosen, metrics=["per", "exact_match"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from antiphon.config.schema import Config
-from antiphon.data.noise import as_read
 from antiphon.data.pairs import Example
 from antiphon.evaluation.evaluate import evaluate_examples
 from antiphon.evaluation.likelihood import LIKELIHOOD_METRICS, likelihood, likelihood_value
@@ -80,7 +79,7 @@ class Evaluator:
             answers = self.generator.generate([example.source for example in shown], beam=1, weights=False)
             outputs = [answer.text for answer in answers]
         return [
-            DevSample(as_read(self.generator.source, example.source), output, example.references)
+            DevSample(self.generator.source.shown(example.source), output, example.references)
             for example, output in zip(shown, outputs[:SAMPLES], strict=True)
         ]
 

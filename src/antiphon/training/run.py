@@ -12,9 +12,8 @@ import torch
 from antiphon.config.checks import check_config
 from antiphon.config.networks import ModelConfig
 from antiphon.config.schema import Config, DataConfig
-from antiphon.data.batches import AheadBatches, Batches, PairBatches, StreamBatches
+from antiphon.data.batches import Batches, PairBatches, PrefetchedBatches, StreamBatches, build_noise
 from antiphon.data.build_source import is_file
-from antiphon.data.noise import noise_of, noisy
 from antiphon.data.prepare import Prepared, prepare
 from antiphon.data.tokenizers import Tokenizer, line_end
 from antiphon.errors import ConfigError, DivergedError, Interrupted
@@ -131,7 +130,8 @@ def _set_up(
     if newest:
         display.log(f"resuming from update {progress.update} of {folder.path}")
         _warn_if_inexact(newest, display)
-    dev_source = noisy(source, config.training)  # a pretext task is evaluated on noisy sources, too
+    noise = build_noise(config.training, source)
+    dev_source = source if noise is None else noise.reader()  # a pretext task is evaluated on noisy sources, too
     generator = Generator(LoadedModel(config, model, dev_source, target), check_signals)
     evaluator = Evaluator(config=config, generator=generator, dev=prepared.dev, folder=folder, display=display)
     loop = Loop(
@@ -155,9 +155,9 @@ def build_batches(config: Config, prepared: Prepared) -> Batches:
     """Batches of pairs or lines, or windows of a stream; a recurrent network carries its state between windows."""
     training, window = config.training, config.data.window
     if window is None:
-        noise = noise_of(training.noise, prepared.source, seed=training.seed)
+        noise = build_noise(training, prepared.source)
         pairs = PairBatches(prepared.train, budget=training.batch_tokens, seed=training.seed, noise=noise)
-        return AheadBatches(pairs) if any(map(is_file, config.data.sources)) else pairs
+        return PrefetchedBatches(pairs) if any(map(is_file, config.data.sources)) else pairs
     return StreamBatches.of(
         prepared.train.target.ids,
         window=window,

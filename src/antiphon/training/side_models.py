@@ -10,14 +10,14 @@ from antiphon.config.schema import DataConfig
 from antiphon.data.build_tokenizer import load_tokenizer
 from antiphon.data.corpus import Corpus, Ragged
 from antiphon.data.encode import HoldOut, nothing_usable
-from antiphon.data.pairs import Dropped, read_pairs
+from antiphon.data.pairs import DropLog, read_pairs
 from antiphon.data.tokenizers import Tokenizer
 from antiphon.errors import UserError
 from antiphon.model_folder import SOURCE_TOKENIZER, TARGET_TOKENIZER, is_whole, load_model, read_folder_config
 from antiphon.ngrams.joint import IdPair, JointNgrams
 from antiphon.ngrams.shortlist import Shortlist, learn_shortlist
 from antiphon.ngrams.train_joint import Say, learn_joint
-from antiphon.text import by_reason
+from antiphon.text import format_reasons
 
 __all__ = ["MOST_PAIRS", "counted_pairs", "joint_of", "make_joint", "make_shortlist"]
 
@@ -28,7 +28,7 @@ def counted_pairs(data: DataConfig, source: Tokenizer, target: Tokenizer, say: C
     """The pairs as ids, less those that are held out as dev; what is left out is said."""
     say(f"counting {data.train if isinstance(data.train, str) else ' and '.join(data.train)}")
     pairs: list[IdPair] = []
-    dropped, held_out = Dropped(), HoldOut.choose(data)
+    dropped, held_out = DropLog(), HoldOut.choose(data)
     for pair in read_pairs(data.train, data, dropped):
         if held_out.holds(pair):
             continue
@@ -39,7 +39,7 @@ def counted_pairs(data: DataConfig, source: Tokenizer, target: Tokenizer, say: C
     if not pairs:
         raise nothing_usable(data.train, data, dropped)
     if dropped.total:
-        say(f"left out: {by_reason(dropped.reasons)}")
+        say(f"left out: {format_reasons(dropped.reasons)}")
     return pairs
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from antiphon.autoconfig.guess import Guess, guess_config
+from antiphon.autoconfig.suggest import Suggestion, suggest_config
 from antiphon.config.checks import check_config
 from antiphon.config.dump import explained_yaml
 from antiphon.config.schema import Config
@@ -34,9 +34,9 @@ def sentence(number: int, mark: str = "") -> str:
     return " ".join([WORDS[(number * k) % len(WORDS)] for k in range(1, 9)] + [spelling(number) + mark])
 
 
-def guessed(*files: str) -> Guess:
+def guessed(*files: str) -> Suggestion:
     """The guess, which has to be a sound configuration that reads back equal and has reasons."""
-    guess = guess_config(list(files))
+    guess = suggest_config(list(files))
     assert check_config(guess.config) == []
     assert Config.model_validate(parse_yaml(explained_yaml(guess.config), "")[0]) == guess.config
     assert any(reason.startswith("data.target.tokens") for reason in guess.reasons)
@@ -220,7 +220,7 @@ def test_questions_beside_lines_of_text() -> None:
 def test_data_that_cannot_be_guessed(name: str, text: str, words: str) -> None:
     Path(name).write_text(text)
     with pytest.raises(DataError) as caught:
-        guess_config([name])
+        suggest_config([name])
     assert words in str(caught.value)
 
 
@@ -254,7 +254,7 @@ def test_what_looks_like_columns_is_no_plain_text() -> None:
     assert guessed("pairs.txt").config.model.kind == "encoder-decoder"
     Path("table.txt").write_text("a,b\n" * 20)
     with pytest.raises(DataError) as caught:
-        guess_config(["table.txt"])
+        suggest_config(["table.txt"])
     assert str(caught.value) == (
         "table.txt: no tabs in its first lines, but ',' in every line; rename it to .csv; or, if it is plain text for "
         "a language model: antiphon train lm-lstm data.train=table.txt"
