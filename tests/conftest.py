@@ -51,6 +51,6 @@ def no_pictures() -> Iterator[None]:
     from antiphon.training import finish
 
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("draw_results", "draw_attention"):
+        for name in ("draw_curves", "draw_answer"):
             patch.setattr(finish, name, lambda *_, **__: None)
         yield

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from antiphon.autoconfig.columns import is_table
 from antiphon.config.load import read_config, usable_part
 from antiphon.config.schema import Config, DataConfig, TextConfig
-from antiphon.data.build_source import one_text
 from antiphon.data.encode import nothing_usable, usable_pairs
 from antiphon.data.pairs import DropLog, Example, SourcePaths, file_paths, group, read_pairs
 from antiphon.errors import ConfigError, UserError
@@ -26,8 +25,7 @@ from antiphon.inference.wishes import Wishes
 from antiphon.model_folder import open_model
 from antiphon.ngrams.joint import JointNgrams
 from antiphon.ngrams.shortlist import Shortlist
-from antiphon.plots.attention_views import Kind, answer_and_look, draw_sources, draw_view, view_of
-from antiphon.plots.map_page import page_problems
+from antiphon.plots.attention_views import AttentionKind, explain_attention
 from antiphon.plots.positional_encoding import draw_positions, position_tables
 from antiphon.plots.search_tree import draw_tree
 from antiphon.plots.sentence_map import Pool, SentenceMap, draw_map, make_map
@@ -160,7 +158,7 @@ def explain(
     out: str | Path,
     *,
     beam: int | None = None,
-    attention: Kind | None = None,
+    attention: AttentionKind | None = None,
     layer: int | None = None,
     head: int | None = None,
 ) -> Generation:
@@ -172,15 +170,7 @@ def explain(
     `attention` is cross (to the source), own (of the answer to itself) or source (of the source to itself); None is the
     first of them that the model has. Many heads are a grid; `layer` and `head`, from 1, choose among them.
     """
-    answer = answer_and_look(generator, text, beam=beam)
-    if answer.weights is not None and not one_text(generator.config.data) and not (attention or layer or head):
-        draw_sources(answer, generator.config, Path(out))
-        return answer
-    view = view_of(generator, answer, attention).only(layer=layer, head=head)
-    chosen = [f"{name} {number}" for name, number in (("layer", layer), ("head", head)) if number is not None]
-    title = text if view.kind == "source" else answer.text
-    draw_view(view, Path(out), title=f"{title}   ({', '.join(chosen)})" if chosen else title)
-    return answer
+    return explain_attention(generator, text, Path(out), beam=beam, kind=attention, layer=layer, head=head).answer
 
 
 def tree(generator: Generator, text: str, out: str | Path, *, pruned: int = 3, **wishes: Unpack[Wishes]) -> TokenTree:
@@ -237,17 +227,11 @@ def map_sentences(
     pool: Pool | None = None,
     title: str = "",
 ) -> SentenceMap:
-    """Sentences as points, from the encoder's states by PCA: PNG, SVG or HTML by the suffix of `out`.
+    """Sentences as points, from the encoder's states by PCA: PNG or SVG by the suffix of `out`.
 
     `pool` makes one vector of a sentence's states: last, mean or max. None is last for recurrent networks (they have
     read all when they stand at the end) and for networks without an encoder, mean for the other encoders.
     """
-    if (
-        out is not None
-        and Path(out).suffix.lower() == ".html"
-        and (problems := page_problems(Path(out), len(sentences)))
-    ):
-        raise UserError(problems)
     found = make_map(generator, sentences, pool)
     if out is not None:
         draw_map(found, Path(out), title)

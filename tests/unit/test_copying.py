@@ -229,10 +229,10 @@ def test_pictures_show_it(tmp_path: Path) -> None:
         assert texts.count("copied") == 1
         assert answer.copied is not None
         assert all(f"{share:.2f}" in texts for share in answer.copied)
-    lines = attention_text(np.eye(2), ["a", "b"], ["x", "yy"], copied=[1.0, 0.031]).split("\n")
+    lines = attention_text(np.eye(2), ["a", "b"], ["x", "yy"], copy_probs=[1.0, 0.031]).split("\n")
     assert lines[:3] == ["         a b", "x   100% ██·", "yy    3% · ██"]
     assert lines[-1] == "the number before a row: how probable it is that the token was copied"
-    narrow = attention_text(np.full((1, 50), 0.02), ["w"] * 50, ["x"], width=40, copied=[0.5])
+    narrow = attention_text(np.full((1, 50), 0.02), ["w"] * 50, ["x"], width=40, copy_probs=[0.5])
     assert narrow == "x   50% ← everywhere a little"
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from antiphon.plots.attention_matrix import draw_attention
+from antiphon.plots.attention_matrix import draw_attention_matrix
 from antiphon.reports.card import has_attention, write_card
 from antiphon.reports.report import write_report
 from antiphon.reports.run_record import read_record
@@ -70,7 +70,7 @@ def run(tmp_path: Path) -> Path:
     summary = {"parameters": 123456, "best_update": 200, "metric": "per", "best_value": 20.25, "updates": 200}
     ending = {"seconds": 3725, "stopped": "all epochs done", "weights": "best"}
     (run / "summary.json").write_text(json.dumps(summary | ending))
-    draw_attention(np.eye(2), ["a", "b"], ["c", "d"], run / "attention" / "update-200-1.png")
+    draw_attention_matrix(np.eye(2), ["a", "b"], ["c", "d"], run / "attention" / "update-200-1.png")
     (run / "results.png").write_bytes((run / "attention" / "update-200-1.png").read_bytes())
     return run
 

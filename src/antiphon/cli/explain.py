@@ -15,7 +15,7 @@ from antiphon.cli.io import put_line, say
 if TYPE_CHECKING:
     from antiphon.inference.generation import Generation
     from antiphon.inference.generator import Generator
-    from antiphon.plots.attention_views import Kind, View
+    from antiphon.plots.attention_views import AttentionKind, AttentionView
 
 __all__ = ["explain"]
 
@@ -77,9 +77,9 @@ def explain(
         *of_search(tree, at, out, [beam, pruned], looking, positions),
     ]:
         raise UserError(problems)
-    from antiphon.plots.attention_views import picture_paths
+    from antiphon.plots.attention_views import explain_attention
 
-    kind = cast("Kind | None", attention and attention.value)
+    kind = cast("AttentionKind | None", attention and attention.value)
     generator = api.load(run)
     if positions and out is not None:
         tables = api.positions(generator, out)
@@ -96,18 +96,17 @@ def explain(
     elif out is None:
         show(generator, str(text), kind, layer, head)
     else:
-        answer = api.explain(generator, str(text), out, attention=kind, layer=layer, head=head)
-        put_answer(answer)
-        drawn = 1 if kind or layer or head else max(1, len(answer.parts))
-        for path in picture_paths(drawn, out):
+        explained = explain_attention(generator, str(text), out, kind=kind, layer=layer, head=head)
+        put_answer(explained.answer)
+        for path in explained.files:
             say(f"wrote {path}")
 
 
 def contradictions(text: str | None, out: Path | None, positions: bool, chosen: list[object]) -> list[str]:
     """What does not go together, and what cannot be written."""
-    from antiphon.plots.style import PICTURES, folder_problems, suffix_problems
+    from antiphon.plots.style import folder_problems, suffix_problems
 
-    problems = [] if out is None else suffix_problems(out, PICTURES) or folder_problems(out)
+    problems = [] if out is None else suffix_problems(out) or folder_problems(out)
     if positions and out is None:
         problems.append("--positions: a terminal is too coarse for it; add --out positions.png")
     if positions and (text is not None or any(one is not None for one in chosen)):
@@ -152,21 +151,25 @@ def show_tree(generator: Generator, text: str, out: Path | None, beam: int | Non
     print(tree_text(found.tree, found.symbols, shutil.get_terminal_size((100, 24)).columns))
 
 
-def show(generator: Generator, text: str, kind: Kind | None, layer: int | None, head: int | None) -> None:
+def show(generator: Generator, text: str, kind: AttentionKind | None, layer: int | None, head: int | None) -> None:
     """The answer and where the model looked, as text."""
-    from antiphon.plots.attention_views import answer_and_look, view_of
+    from antiphon.plots.attention_views import answer_with_attention, attention_view
     from antiphon.plots.terminal import attention_text
 
-    answer = answer_and_look(generator, text)
-    view = view_of(generator, answer, kind).only(layer=layer, head=head)
+    answer = answer_with_attention(generator, text)
+    view = attention_view(generator, answer, kind).only(layer=layer, head=head)
     put_answer(answer)
     if answer.looks is not None and view.weights.shape[:2] != (1, 1):
         say(mean_of(view))
     width = shutil.get_terminal_size((100, 24)).columns
-    print(attention_text(view.mean, view.columns, view.rows, width, colour=sys.stdout.isatty(), copied=view.copied))
+    print(
+        attention_text(
+            view.mean, view.columns, view.rows, width, colour=sys.stdout.isatty(), copy_probs=view.copy_probs
+        )
+    )
 
 
-def mean_of(view: View) -> str:
+def mean_of(view: AttentionView) -> str:
     """What a mean is taken over."""
     layers, heads = len(view.layers), len(view.heads)
     over = [f"{count} {name}s" for count, name in ((layers, "layer"), (heads, "head")) if count > 1]

@@ -36,7 +36,7 @@ def map_(
         ),
     ],
     out: Annotated[
-        Path | None, typer.Option(help="A .png, .svg or .html file; without it X, Y, SENTENCE go to stdout.")
+        Path | None, typer.Option(help="A .png or .svg file; without it X, Y, SENTENCE go to stdout.")
     ] = None,
     pool: Annotated[
         Pooling | None,
@@ -48,23 +48,20 @@ def map_(
 ) -> None:
     """Draw sentences as points in the plane: like ones lie close.
 
-    The states of the encoder are projected on the two directions in which they differ most (PCA). In a picture only
-    labels that have room are written; an .html file can be searched and zoomed.
+    The states of the encoder are projected on the two directions in which they differ most (PCA). A picture has only
+    labels that do not overlap.
     """
     from antiphon import api
     from antiphon.errors import DataError, UserError
-    from antiphon.plots.map_page import page_problems
     from antiphon.plots.sentence_map import draw_map, few_problems
-    from antiphon.plots.style import MAPS, folder_problems, suffix_problems
+    from antiphon.plots.style import folder_problems, suffix_problems
 
-    if out is not None and (problems := suffix_problems(out, MAPS) or folder_problems(out)):
+    if out is not None and (problems := suffix_problems(out) or folder_problems(out)):
         raise UserError(problems)
     generator = api.load(run)
     sentences = said_once() if file == "-" else of_file(generator, file)
     if problems := few_problems("stdin" if file == "-" else file, len(sentences)):
         raise DataError(problems)
-    if out is not None and out.suffix.lower() == ".html" and (problems := page_problems(out, len(sentences))):
-        raise UserError(problems)
     found = api.map_sentences(generator, sentences, pool=cast("Pool | None", pool and pool.value))
     say_flags(found.flags)
     say(f"{found.made_of}; {found.spread}")

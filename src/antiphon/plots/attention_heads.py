@@ -1,4 +1,4 @@
-"""Attention of every layer and head: a small picture for each, all on one scale."""
+"""Attention of every layer and head: a small panel for each, all on one scale."""
 # L layers, N heads, T rows, S columns; all lengths in inches
 
 from __future__ import annotations
@@ -10,73 +10,78 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
-from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
-from antiphon.plots.attention_matrix import ROOM, draw_copied
+from antiphon.plots.attention_matrix import COPY_BARS_WIDTH, draw_copy_bars
 from antiphon.plots.style import (
     HEAT,
     INK,
     LINE,
     QUIET,
-    Font,
-    Ruler,
-    choose_font,
-    draw_scale,
-    note_lines,
+    draw_colour_bar,
+    finite_weights,
+    inch_axes,
+    label_rotation,
+    label_step,
+    printable,
     save_figure,
-    stride,
+    text_size,
+    widest,
+    wrap_note,
+    write,
 )
 
 __all__ = ["draw_heads"]
 
-_USUAL = 11.0  # what the panels of a row aim at together
-_LONGEST = 24.0  # more tokens than fit get smaller cells, and not every one a label
+_USUAL_WIDTH = 11.0  # of the panels of a row together
+_LONGEST_SIDE = 24.0  # more tokens than fit get smaller cells, and not all of them a label
 _SMALLEST_CELL, _LARGEST_CELL = 0.13, 0.26
 _SMALLEST_PANEL = 0.55  # "head 12" fits above it
 _GAP = 0.16
-_AIR = 0.06  # between a label and what it belongs to
+_LABEL_GAP = 0.06  # between a label and its panel
 
 
 @dataclass(frozen=True)
-class _Layout:
-    """Where the panels are. The origin is the upper left corner of the first one."""
+class _HeadGrid:
+    """The places of the panels; the origin is the upper left corner of the first one."""
 
     layers: int
     heads: int
     rows: int
     columns: int
-    across: float  # of one cell
-    down: float
+    cell_width: float
+    cell_height: float
 
     @classmethod
-    def of(cls, shape: tuple[int, int, int, int]) -> _Layout:
+    def of(cls, shape: tuple[int, ...]) -> _HeadGrid:
         L, N, T, S = shape
-        wished = float(np.clip(_USUAL / max(N * S, L * T), _SMALLEST_CELL, _LARGEST_CELL))
-        across = min(max(wished, _SMALLEST_PANEL / S), (_LONGEST - (N - 1) * _GAP) / (N * S))
-        down = min(max(wished, _SMALLEST_PANEL / T), (_LONGEST - (L - 1) * _GAP) / (L * T))
-        return cls(L, N, T, S, across, down)
+        usual = float(np.clip(_USUAL_WIDTH / max(N * S, L * T), _SMALLEST_CELL, _LARGEST_CELL))
+        width = min(max(usual, _SMALLEST_PANEL / S), (_LONGEST_SIDE - (N - 1) * _GAP) / (N * S))
+        height = min(max(usual, _SMALLEST_PANEL / T), (_LONGEST_SIDE - (L - 1) * _GAP) / (L * T))
+        return cls(L, N, T, S, width, height)
 
     @property
-    def width(self) -> float:
-        return self.left(self.heads) - _GAP
+    def panel(self) -> tuple[float, float]:
+        """Width and height of a panel."""
+        return self.columns * self.cell_width, self.rows * self.cell_height
 
     @property
-    def height(self) -> float:
-        return self.top(self.layers) - _GAP
+    def size(self) -> tuple[float, float]:
+        """Width and height of all panels."""
+        return self.left(self.heads) - _GAP, self.top(self.layers) - _GAP
 
     @property
     def points(self) -> float:
-        """How large the tokens are written."""
-        return float(np.clip(72 * 0.62 * min(self.across, self.down), 6.0, 9.0))
+        """Font size of the tokens."""
+        return float(np.clip(72 * 0.62 * min(self.cell_width, self.cell_height), 6.0, 9.0))
 
     def left(self, head: int) -> float:
-        return head * (self.columns * self.across + _GAP)
+        return head * (self.panel[0] + _GAP)
 
     def top(self, layer: int) -> float:
-        return layer * (self.rows * self.down + _GAP)
+        return layer * (self.panel[1] + _GAP)
 
 
 def draw_heads(
@@ -89,115 +94,97 @@ def draw_heads(
     note: str = "",
     layers: list[int] | None = None,
     heads: list[int] | None = None,
-    part: tuple[int, int] | None = None,
-    copied: list[float] | None = None,
+    prompt_end: tuple[int, int] | None = None,
+    copy_probs: list[float] | None = None,
 ) -> None:
     """Write weights [L, N, T, S] as PNG or SVG by suffix: a row of panels for each layer, a column for each head.
 
-    `layers` and `heads` are their numbers, if not 1, 2, 3, ...; the note goes below the panels. `part` draws a line
-    after so many rows and one after so many columns of each. `copied` are the probabilities that the tokens of the rows
-    were copied, drawn beside the last layer.
+    `layers` and `heads` are their numbers, if not 1, 2, 3, ...; the note goes below the panels. `prompt_end` is the row
+    and the column of each panel before which a line is drawn. `copy_probs` are the probabilities that the tokens of the
+    rows were copied, drawn beside the last layer.
     """
     if np.ndim(weights) != 4 or np.shape(weights)[2:] != (len(rows), len(columns)) or not np.size(weights):
         raise ValueError(f"weights {np.shape(weights)} do not fit {len(rows)} rows and {len(columns)} columns")
-    cells = np.nan_to_num(np.asarray(weights, dtype=np.float64), nan=0.0, posinf=0.0, neginf=0.0)
-    layout = _Layout.of(cells.shape)
-    font = choose_font([*rows, *columns, title, note])
-    figure = Figure(figsize=(layout.width, layout.height), facecolor="white")
-    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))  # in inches; what lies outside is kept when saving
-    axes.set(xlim=(0.0, layout.width), ylim=(layout.height, 0.0), autoscale_on=False)
-    axes.set_axis_off()
-    image = _draw_panels(axes, cells, layout, part)
-    left = _write_rows(axes, [font.writable(row) for row in rows], layout, font)
-    above = _write_columns(axes, [font.writable(column) for column in columns], layout, font)
-    names = layers or list(range(1, layout.layers + 1)), heads or list(range(1, layout.heads + 1))
-    _name_panels(axes, layout, font, names, left=left, above=above)
-    if copied:
-        draw_copied(figure, font, copied, points=layout.points, height=layout.rows * layout.down)
-    high, beside = min(layout.height, 1.5) / layout.height, 0.16 + (ROOM if copied else 0.0)
-    draw_scale(figure, image, font, (1.0 + beside / layout.width, 1.0 - high, 0.10 / layout.width, high))
+    cells = finite_weights(weights)
+    grid = _HeadGrid.of(cells.shape)
+    width, height = grid.size
+    figure, axes = inch_axes(width, height)
+    image = _draw_panels(axes, cells, grid, prompt_end)
+    left = _write_rows(axes, [printable(row) for row in rows], grid)
+    above = _write_columns(axes, [printable(column) for column in columns], grid)
+    for head, number in enumerate(heads or range(1, grid.heads + 1)):
+        middle = grid.left(head) + grid.panel[0] / 2
+        write(axes, (middle, -above - 0.10), f"head {number}", 8.0, QUIET, ha="center", va="bottom")
+    for layer, number in enumerate(layers or range(1, grid.layers + 1)):
+        middle = grid.top(layer) + grid.panel[1] / 2
+        write(axes, (-left - 0.12, middle), f"layer {number}", 8.0, QUIET, ha="right", va="center", rotation=90)
+    if copy_probs:
+        draw_copy_bars(figure, copy_probs, points=grid.points, height=grid.panel[1])
+    bar, right = min(height, 1.5) / height, 0.16 + (COPY_BARS_WIDTH if copy_probs else 0.0)
+    draw_colour_bar(figure, image, (1.0 + right / width, 1.0 - bar, 0.10 / width, bar))
     if title:
-        _write(axes, font, 10.5, -left, -above - 0.42, font.writable(title, longest=100, keep=" "), INK, "left")
+        write(axes, (-left, -above - 0.42), printable(title, longest=100, keep=" "), 10.5, INK, va="bottom")
     if note:
-        lines = note_lines(font, 8.0, note, layout.width)
-        _write(axes, font, 8.0, 0.0, layout.height + 0.12, lines, QUIET, "left", "top")
+        write(axes, (0.0, height + 0.12), wrap_note(note, width), 8.0, QUIET, va="top")
     save_figure(figure, path)
 
 
-def _draw_panels(axes: Axes, cells: NDArray[np.float64], layout: _Layout, part: tuple[int, int] | None) -> AxesImage:
-    """All on one scale; the last of them, to explain its colours."""
+def _draw_panels(
+    axes: Axes, cells: NDArray[np.float64], grid: _HeadGrid, prompt_end: tuple[int, int] | None
+) -> AxesImage:
+    """Draw all panels on one scale; return the last of them for the colour bar."""
     highest = float(cells.max()) or 1.0
-    width, height = layout.columns * layout.across, layout.rows * layout.down
-    for layer, head in np.ndindex(layout.layers, layout.heads):
-        x, y = layout.left(head), layout.top(layer)
+    width, height = grid.panel
+    for layer, head in np.ndindex(grid.layers, grid.heads):
+        x, y = grid.left(head), grid.top(layer)
         image = axes.imshow(
             cells[layer, head], cmap=HEAT, vmin=0.0, vmax=highest, aspect="auto", interpolation="nearest",
             extent=(x, x + width, y + height, y),
         )  # fmt: skip
-        if min(layout.across, layout.down) > 0.12:
-            down = [[(x + i * layout.across, y), (x + i * layout.across, y + height)] for i in range(1, layout.columns)]
-            across = [[(x, y + i * layout.down), (x + width, y + i * layout.down)] for i in range(1, layout.rows)]
-            axes.add_collection(LineCollection([*down, *across], colors=LINE, linewidths=0.4), autolim=False)
-        if part is not None:
-            row, column = y + part[0] * layout.down, x + part[1] * layout.across
-            lines = [[(x, row), (x + width, row)], [(column, y), (column, y + height)]]
-            axes.add_collection(LineCollection(lines, colors=INK, linewidths=0.7), autolim=False)
+        if min(grid.cell_width, grid.cell_height) > 0.12:
+            down = [x + column * grid.cell_width for column in range(1, grid.columns)]
+            across = [y + row * grid.cell_height for row in range(1, grid.rows)]
+            _draw_lines(axes, (x, y, width, height), down, across, LINE, 0.4)
+        if prompt_end is not None:
+            row, column = y + prompt_end[0] * grid.cell_height, x + prompt_end[1] * grid.cell_width
+            _draw_lines(axes, (x, y, width, height), [column], [row], INK, 0.7)
         axes.add_patch(Rectangle((x, y), width, height, fill=False, edgecolor=QUIET, linewidth=0.5, clip_on=False))
-    axes.set(xlim=(0.0, layout.width), ylim=(layout.height, 0.0))  # imshow has moved them
+    axes.set(xlim=(0.0, grid.size[0]), ylim=(grid.size[1], 0.0))  # imshow has moved them
     return image
 
 
-def _write_rows(axes: Axes, labels: list[str], layout: _Layout, font: Font) -> float:
-    """The tokens left of each layer; how far they reach."""
-    every = stride(layout.points, layout.down)
-    for layer, row in np.ndindex(layout.layers, layout.rows):
-        if row % every == 0:
-            y = layout.top(layer) + (row + 0.5) * layout.down
-            _write(axes, font, layout.points, -_AIR, y, labels[row], INK, "right", "center_baseline")
-    return _AIR + Ruler(font, layout.points).widest(labels[::every])
-
-
-def _write_columns(axes: Axes, labels: list[str], layout: _Layout, font: Font) -> float:
-    """The tokens above each head, once; how far they reach."""
-    every = stride(layout.points, layout.across)
-    ruler = Ruler(font, layout.points)
-    shown = range(0, layout.columns, every)
-    turned = ruler.turned((labels[column] for column in shown), every * layout.across)
-    low = ruler.size("").below  # flat labels share a baseline
-    for head in range(layout.heads):
-        for column in shown:
-            x = layout.left(head) + (column + 0.5) * layout.across
-            if turned:
-                _write(axes, font, layout.points, x, -_AIR, labels[column], INK, "center", "bottom", turned)
-            else:
-                _write(axes, font, layout.points, x, -_AIR - low, labels[column], INK, "center", "baseline")
-    return _AIR + (ruler.widest(labels[column] for column in shown) if turned else layout.points / 72)
-
-
-def _name_panels(
-    axes: Axes, layout: _Layout, font: Font, names: tuple[list[int], list[int]], *, left: float, above: float
-) -> None:
-    for head, number in enumerate(names[1]):
-        x = layout.left(head) + layout.columns * layout.across / 2
-        _write(axes, font, 8.0, x, -above - 0.10, f"head {number}", QUIET, "center", "bottom")
-    for layer, number in enumerate(names[0]):
-        y = layout.top(layer) + layout.rows * layout.down / 2
-        _write(axes, font, 8.0, -left - 0.12, y, f"layer {number}", QUIET, "right", "center", 90)
-
-
-def _write(
+def _draw_lines(
     axes: Axes,
-    font: Font,
-    points: float,
-    x: float,
-    y: float,
-    text: str,
+    panel: tuple[float, float, float, float],
+    down: list[float],
+    across: list[float],
     colour: str,
-    across: str,
-    down: str = "bottom",
-    turned: float = 0,
+    linewidth: float,
 ) -> None:
-    axes.text(
-        x, y, text, color=colour, ha=across, va=down, rotation=turned, fontproperties=font.sized(points),
-        parse_math=False,
-    )  # fmt: skip
+    """Draw lines down at these x and across at these y of a panel (x, y, width, height)."""
+    x, y, width, height = panel
+    lines = [[(at, y), (at, y + height)] for at in down] + [[(x, at), (x + width, at)] for at in across]
+    axes.add_collection(LineCollection(lines, colors=colour, linewidths=linewidth), autolim=False)
+
+
+def _write_rows(axes: Axes, labels: list[str], grid: _HeadGrid) -> float:
+    """Write the tokens left of each layer; return how far they reach."""
+    step = label_step(grid.points, grid.cell_height)
+    for layer in range(grid.layers):
+        for row in range(0, grid.rows, step):
+            y = grid.top(layer) + (row + 0.5) * grid.cell_height
+            write(axes, (-_LABEL_GAP, y), labels[row], grid.points, INK, ha="right", va="center_baseline")
+    return _LABEL_GAP + widest(labels[::step], grid.points)
+
+
+def _write_columns(axes: Axes, labels: list[str], grid: _HeadGrid) -> float:
+    """Write the tokens above each head, once; return how far they reach."""
+    step = label_step(grid.points, grid.cell_width)
+    rotation = label_rotation(labels[::step], grid.points, step * grid.cell_width)
+    # Flat labels share a baseline.
+    va, y = ("bottom", -_LABEL_GAP) if rotation else ("baseline", -_LABEL_GAP - text_size("", grid.points).descent)
+    for head in range(grid.heads):
+        for column in range(0, grid.columns, step):
+            x = grid.left(head) + (column + 0.5) * grid.cell_width
+            write(axes, (x, y), labels[column], grid.points, INK, ha="center", va=va, rotation=rotation)
+    return _LABEL_GAP + (widest(labels[::step], grid.points) if rotation else grid.points / 72)

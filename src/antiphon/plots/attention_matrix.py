@@ -1,9 +1,8 @@
-"""Attention as a picture: a row for every target token, a column for every source token."""
-# T target steps, S source steps
+"""Attention as a matrix: a row for every target token, a column for every source token."""
+# T target steps, S source steps; all lengths in inches
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,57 +17,28 @@ from antiphon.plots.style import (
     INK,
     LINE,
     QUIET,
-    Font,
-    Ruler,
-    choose_font,
-    draw_scale,
-    note_lines,
+    draw_colour_bar,
+    draw_frame,
+    finite_weights,
+    font,
+    label_rotation,
+    label_step,
+    printable,
     save_figure,
-    stride,
+    write_note,
+    write_title,
 )
 
-__all__ = ["ROOM", "draw_attention", "draw_copied"]
+__all__ = ["COPY_BARS_WIDTH", "draw_attention_matrix", "draw_copy_bars", "label_cells"]
 
-# How probable it is that each token of an answer was copied: bars beside the rows of a picture.
-
-_GAP, _WIDE = 0.12, 0.45  # inches
-ROOM = _GAP + _WIDE + 0.40  # with the numbers behind the bars
-
-
-def draw_copied(figure: Figure, font: Font, shares: list[float], *, points: float, height: float) -> None:
-    """A bar from 0 to 1 for each of the lowest rows of the figure, right of it; they are so many inches high."""
-    across, down = figure.get_size_inches()
-    axes = figure.add_axes((1.0 + _GAP / across, 0.0, _WIDE / across, height / down))
-    axes.set(xlim=(0.0, 1.0), ylim=(len(shares) - 0.5, -0.5), xticks=[], yticks=[])
-    axes.barh(range(len(shares)), shares, height=0.6, color=ACCENT)
-    small = font.sized(min(points, 7.5))
-    every = stride(points, height / len(shares))
-    for row, share in enumerate(shares):
-        if row % every == 0:
-            axes.text(1.08, row, f"{share:.2f}", fontproperties=small, color=QUIET, va="center", clip_on=False)
-    axes.text(0.0, -0.65, "copied", fontproperties=small, color=QUIET, va="bottom", clip_on=False)
-    for spine in axes.spines.values():
-        spine.set_color(LINE)
-
-
-_CELL = 0.30  # inches: a letter of nine points with air around it
-_LONGEST_SIDE = 24.0  # inches; more tokens than fit get smaller cells, and not every one a label
+_CELL = 0.30  # a letter of nine points with space around it
+_LONGEST_SIDE = 24.0  # more tokens than fit get smaller cells, and not all of them a label
 _POINTS = 9.0
+_BAR_GAP, _BAR_WIDTH = 0.12, 0.45
+COPY_BARS_WIDTH = _BAR_GAP + _BAR_WIDTH + 0.40  # with the numbers behind the bars
 
 
-@dataclass(frozen=True)
-class _Size:
-    """How large the cells together are, in inches."""
-
-    across: float
-    down: float
-
-    @classmethod
-    def of(cls, T: int, S: int) -> _Size:
-        return cls(across=min(S * _CELL, _LONGEST_SIDE), down=min(T * _CELL, _LONGEST_SIDE))
-
-
-def draw_attention(
+def draw_attention_matrix(
     weights: NDArray[Any],
     source: list[str],
     target: list[str],
@@ -76,83 +46,75 @@ def draw_attention(
     title: str = "",
     *,
     note: str = "",
-    part: tuple[int, int] | None = None,
-    copied: list[float] | None = None,
+    prompt_end: tuple[int, int] | None = None,
+    copy_probs: list[float] | None = None,
 ) -> None:
-    """Write a_ij, the weight of source token j when target token i was written, as PNG or SVG by suffix.
+    """Write a_ij, the weight of source token j for target token i, as PNG or SVG by suffix.
 
-    The note goes below; `part` draws a line after so many rows and one after so many columns; `copied` are the
-    probabilities that the target tokens were copied, drawn beside them.
+    The note goes below; `prompt_end` is the row and the column before which a line is drawn; `copy_probs` are the
+    probabilities that the target tokens were copied, drawn as bars beside them.
     """
     if np.shape(weights) != (len(target), len(source)):
         raise ValueError(f"weights {np.shape(weights)} do not fit {len(target)} target and {len(source)} source tokens")
     target, source = target or ["(nothing)"], source or ["(nothing)"]
     cells = np.zeros((len(target), len(source)))
     if np.size(weights):
-        cells[:] = np.nan_to_num(np.asarray(weights, dtype=np.float64), nan=0.0, posinf=0.0, neginf=0.0)
-    size = _Size.of(len(target), len(source))
-    font = choose_font([*source, *target, title, note])
-    figure = Figure(figsize=(size.across, size.down), facecolor="white")
+        cells[:] = finite_weights(weights)
+    width, height = min(len(source) * _CELL, _LONGEST_SIDE), min(len(target) * _CELL, _LONGEST_SIDE)
+    figure = Figure(figsize=(width, height), facecolor="white")
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))  # labels lie outside; saving cuts tightly around them
     highest = float(cells.max()) or 1.0
     image = axes.imshow(cells, cmap=HEAT, vmin=0.0, vmax=highest, aspect="auto", interpolation="nearest")
-    _write_labels(axes, font, source, target, size)
-    _draw_grid(axes, cells, size)
-    if part is not None:
-        axes.axhline(part[0] - 0.5, color=INK, linewidth=0.8)
-        axes.axvline(part[1] - 0.5, color=INK, linewidth=0.8)
-    if copied:
-        draw_copied(figure, font, copied, points=_POINTS, height=size.down)
-    high, beside = min(size.down, 1.5) / size.down, 0.12 + (ROOM if copied else 0.0)
-    draw_scale(figure, image, font, (1.0 + beside / size.across, 1.0 - high, 0.10 / size.across, high))
+    columns, rows = [printable(token) for token in source], [printable(token) for token in target]
+    label_cells(axes, rows, columns, width=width / len(columns), height=height / len(rows))
+    _draw_grid(axes, cells.shape, smallest_cell=min(width / len(source), height / len(target)))
+    if prompt_end is not None:
+        axes.axhline(prompt_end[0] - 0.5, color=INK, linewidth=0.8)
+        axes.axvline(prompt_end[1] - 0.5, color=INK, linewidth=0.8)
+    if copy_probs:
+        draw_copy_bars(figure, copy_probs, points=_POINTS, height=height)
+    bar, right = min(height, 1.5) / height, 0.12 + (COPY_BARS_WIDTH if copy_probs else 0.0)
+    draw_colour_bar(figure, image, (1.0 + right / width, 1.0 - bar, 0.10 / width, bar))
     if title:
-        _write_title(axes, font, title)
+        write_title(axes, title)
     if note:
-        _write_note(axes, font, note, size)
+        write_note(figure, note)
     save_figure(figure, path)
 
 
-def _write_labels(axes: Axes, font: Font, source: list[str], target: list[str], size: _Size) -> None:
-    """Source above, target at the left."""
-    columns, rows = [font.writable(token) for token in source], [font.writable(token) for token in target]
-    every_column, every_row = stride(_POINTS, size.across / len(columns)), stride(_POINTS, size.down / len(rows))
-    at_columns, at_rows = range(0, len(columns), every_column), range(0, len(rows), every_row)
+def label_cells(axes: Axes, rows: list[str], columns: list[str], *, width: float, height: float) -> None:
+    """Write labels above the columns and left of the rows of cells of this size."""
+    every_column, every_row = label_step(_POINTS, width), label_step(_POINTS, height)
+    above, left = columns[::every_column], rows[::every_row]
     axes.xaxis.tick_top()
-    axes.set_xticks(list(at_columns))
-    axes.set_yticks(list(at_rows))
-    small = font.sized(_POINTS)
-    axes.set_xticklabels([columns[i] for i in at_columns], fontproperties=small)
-    axes.set_yticklabels([rows[i] for i in at_rows], fontproperties=small)
-    room = every_column * size.across / len(columns)
-    turned = Ruler(font, _POINTS).turned((columns[i] for i in at_columns), room)
+    axes.set_xticks(range(0, len(columns), every_column), above, fontproperties=font(_POINTS, "".join(above)))
+    axes.set_yticks(range(0, len(rows), every_row), left, fontproperties=font(_POINTS, "".join(left)))
+    rotation = label_rotation(above, _POINTS, every_column * width)
     for text in axes.get_xticklabels():
-        text.set_rotation(turned)
+        text.set_rotation(rotation)
     for text in [*axes.get_xticklabels(), *axes.get_yticklabels()]:
-        text.set_parse_math(False)  # a dollar sign is a dollar sign
-        text.set_color(INK)
+        text.set(parse_math=False, color=INK)  # a dollar sign is a dollar sign
     axes.tick_params(length=0, pad=4)
 
 
-def _draw_grid(axes: Axes, cells: NDArray[np.float64], size: _Size) -> None:
-    """Thin lines between cells, for the eye to follow; none once they would cover the cells."""
-    T, S = cells.shape
-    for spine in axes.spines.values():
-        spine.set_color(QUIET)
-        spine.set_linewidth(0.6)
-    if min(size.across / S, size.down / T) > 0.15:
+def _draw_grid(axes: Axes, shape: tuple[int, ...], *, smallest_cell: float) -> None:
+    """Draw thin lines between cells, unless the cells are so small that lines would cover them."""
+    T, S = shape
+    draw_frame(axes)
+    if smallest_cell > 0.15:
         axes.vlines(np.arange(S - 1) + 0.5, -0.5, T - 0.5, color=LINE, linewidth=0.5)
         axes.hlines(np.arange(T - 1) + 0.5, -0.5, S - 0.5, color=LINE, linewidth=0.5)
 
 
-def _write_title(axes: Axes, font: Font, title: str) -> None:
-    text = axes.set_title(font.writable(title, longest=100, keep=" "), loc="left", pad=10, color=INK)
-    text.set_fontproperties(font.sized(10.5))
-    text.set_parse_math(False)
-
-
-def _write_note(axes: Axes, font: Font, note: str, size: _Size) -> None:
-    lines = note_lines(font, 8.0, note, size.across)
-    axes.text(
-        0.0, -0.12 / size.down, lines, transform=axes.transAxes, color=QUIET, ha="left", va="top",
-        fontproperties=font.sized(8.0), parse_math=False,
-    )  # fmt: skip
+def draw_copy_bars(figure: Figure, probs: list[float], *, points: float, height: float) -> None:
+    """Draw a bar from 0 to 1 right of each of the lowest rows of a figure, which are so high together."""
+    width, figure_height = figure.get_size_inches()
+    axes = figure.add_axes((1.0 + _BAR_GAP / width, 0.0, _BAR_WIDTH / width, height / figure_height))
+    axes.set(xlim=(0.0, 1.0), ylim=(len(probs) - 0.5, -0.5), xticks=[], yticks=[])
+    axes.barh(range(len(probs)), probs, height=0.6, color=ACCENT)
+    small = font(min(points, 7.5))
+    for row in range(0, len(probs), label_step(points, height / len(probs))):
+        axes.text(1.08, row, f"{probs[row]:.2f}", fontproperties=small, color=QUIET, va="center", clip_on=False)
+    axes.text(0.0, -0.65, "copied", fontproperties=small, color=QUIET, va="bottom", clip_on=False)
+    for spine in axes.spines.values():
+        spine.set_color(LINE)

@@ -1,6 +1,5 @@
-"""Which attention of an answer is drawn, and what stands beside it."""
-# T words, S steps of a source, S' vectors that are looked at
-# L layers, N heads, T rows, S columns
+"""Choose which attention of an answer is drawn, and draw it."""
+# L layers, N heads, T target steps, S source steps
 
 from __future__ import annotations
 
@@ -17,6 +16,7 @@ from antiphon.config.schema import Config
 from antiphon.config.sources import AudioConfig, FeaturesConfig, FramesConfig, ImageConfig, LinearConfig
 from antiphon.data.arrays import FeaturesReader
 from antiphon.data.audio import AudioReader
+from antiphon.data.build_source import one_text
 from antiphon.data.image import ImageReader
 from antiphon.data.video import FramesReader
 from antiphon.errors import DataError, UserError
@@ -24,60 +24,145 @@ from antiphon.inference.generation import Generation, Part
 from antiphon.inference.generator import Generator
 from antiphon.models.frontends.audio_frontend import SubsampledFrontEnd
 from antiphon.plots.attention_heads import draw_heads
-from antiphon.plots.attention_matrix import draw_attention
-from antiphon.plots.image_attention import draw_cells
+from antiphon.plots.attention_matrix import draw_attention_matrix
+from antiphon.plots.image_attention import draw_image_attention
 from antiphon.plots.spectrogram import draw_spectrogram
-from antiphon.plots.video_attention import draw_frames
+from antiphon.plots.video_attention import draw_video_attention
 
-__all__ = ["Kind", "View", "answer_and_look", "draw_sources", "draw_view", "picture_paths", "view_of"]
+__all__ = [
+    "AttentionKind",
+    "AttentionView",
+    "Explanation",
+    "answer_with_attention",
+    "attention_view",
+    "draw_answer",
+    "draw_sources",
+    "explain_attention",
+]
 
-# Attention to sources that are no single text: pictures, sounds, vectors, videos, or several sources.
+AttentionKind = Literal["cross", "own", "source"]
+KINDS: tuple[AttentionKind, ...] = get_args(AttentionKind)
+LONGEST_CONTINUATION = 24  # tokens of a language model: a picture of more is hard to read
+_NOTES: dict[AttentionKind, str] = {
+    "cross": "attention to the source: a row is a token written, a column a token read",
+    "own": "attention of the answer to itself: a row is a token written, a column a token before it",
+    "source": "attention of the source to itself: each row looks at the columns",
+}
+_PROMPT_NOTE = (
+    "attention of the text to itself: a row is a token of the prompt or, below the line, one that was written; "
+    "a column is a token before it"
+)
+_CONCATENATED_NOTES: dict[AttentionKind, str] = {  # one softmax over source and answer
+    "cross": "; the rest of each row, up to 1, goes to the answer (own)",
+    "own": "; the rest of each row, up to 1, goes to the source (cross)",
+}
+_COPY_NOTE = "; copied: how probable it is that the token was copied from the source, given which one it is"
 
 
-def picture_paths(parts: int, path: Path) -> list[Path]:
-    """A picture for each part of the source: the path itself, or with the part's number, from 1, before the suffix."""
-    return [path] if parts == 1 else [path.with_stem(f"{path.stem}-{number}") for number in range(1, parts + 1)]
+@dataclass(frozen=True)
+class Explanation:
+    """An answer, and the pictures of its attention that were written."""
+
+    answer: Generation
+    files: list[Path]
 
 
-def draw_sources(generation: Generation, config: Config, path: Path) -> list[Path]:
-    """Where the model looked in each part of the source, word by word; `generation` has weights. Returns the files."""
-    assert generation.weights is not None
-    paths = picture_paths(len(generation.parts), path)
-    for part, file in zip(generation.parts, paths, strict=True):
-        _draw_part(part, config, generation, file)
-    return paths
+def explain_attention(
+    generator: Generator,
+    text: str,
+    path: Path,
+    *,
+    beam: int | None = None,
+    kind: AttentionKind | None = None,
+    layer: int | None = None,
+    head: int | None = None,
+) -> Explanation:
+    """Answer, and draw the attention: over the sources themselves, if they are not one text and nothing is chosen.
+
+    Else a view of one kind is drawn, of all its layers and heads or of those chosen.
+    """
+    answer = answer_with_attention(generator, text, beam=beam)
+    chosen = [f"{name} {number}" for name, number in (("layer", layer), ("head", head)) if number is not None]
+    if answer.weights is not None and not one_text(generator.config.data) and not (kind or chosen):
+        return Explanation(answer, draw_sources(answer, generator.config, path))
+    view = attention_view(generator, answer, kind).only(layer=layer, head=head)
+    title = text if view.kind == "source" else answer.text
+    _draw_view(view, path, title=f"{title}   ({', '.join(chosen)})" if chosen else title)
+    return Explanation(answer, [path])
 
 
-def _draw_part(part: Part, config: Config, generation: Generation, path: Path) -> None:
-    """What was too long is drawn as far as it was read."""
-    assert generation.weights is not None
+def draw_answer(generator: Generator, answer: Generation, path: Path, *, heads: bool) -> list[Path]:
+    """Draw the attention to the sources and, in NAME-heads, every head if there are several; return the files."""
+    files = [] if answer.weights is None else draw_sources(answer, generator.config, path)
+    if heads and answer.looks is not None and answer.looks.kinds:
+        view = attention_view(generator, answer)
+        if view.weights.shape[:2] != (1, 1):
+            files.append(path.with_stem(f"{path.stem}-heads"))
+            _draw_view(view, files[-1], title=answer.text)
+    return files
+
+
+def answer_with_attention(generator: Generator, text: str, *, beam: int | None = None) -> Generation:
+    """An answer with the attention of every head; a language model writes a few tokens only."""
+    longest = _continuation_length(generator, text) if generator.config.data.source is None else None
+    answer = generator.generate(text, beam=beam, max_length=longest, looks=True)
+    if answer.looks is None:
+        raise DataError(f"{text!r}: {', '.join(answer.flags)}; there is nothing to draw")
+    return answer
+
+
+def _continuation_length(generator: Generator, text: str) -> int:
+    """The number of tokens to write so that all of them and the text are seen at once."""
+    most, room = min(LONGEST_CONTINUATION, generator.config.decoding.max_length), generator.wording.room
+    return most if room is None else max(1, min(most, room - len(generator.wording.question(text).prompt)))
+
+
+# Attention over the sources themselves: images, sounds, vectors, videos and texts
+
+
+def draw_sources(answer: Generation, config: Config, path: Path) -> list[Path]:
+    """Draw the attention over each source of an answer that has weights; return the files.
+
+    One source goes to the path itself; several get their number, from 1, before the suffix.
+    """
+    several = len(answer.parts) > 1
+    files = []
+    for number, part in enumerate(answer.parts, start=1):
+        files.append(path.with_stem(f"{path.stem}-{number}") if several else path)
+        _draw_source(part, config, answer, files[-1])
+    return files
+
+
+def _draw_source(part: Part, config: Config, answer: Generation, path: Path) -> None:
+    """Draw one source, as far as it was read."""
+    assert answer.weights is not None
     source = config.data.sources[part.source]
     here = slice(part.first, part.last + 1)
-    weights, words, title = generation.weights[:, here], generation.tokens, generation.text
+    weights, words, title = answer.weights[:, here], answer.tokens, answer.text
     match source:
         case ImageConfig():
             image = ImageReader(source)
             grid = part.grid or (1, weights.shape[1])
-            seen = image.picture(image.read(part.text)[: source.max_length])
-            draw_cells(seen, weights.reshape(len(words), *grid), words, path, title)
+            pixels = image.picture(image.read(part.text)[: source.max_length])
+            draw_image_attention(pixels, weights.reshape(len(words), *grid), words, path, title)
         case FramesConfig():
-            video, factor = FramesReader(source), _factor(config, part.source)
+            video, factor = FramesReader(source), _subsampling(config, part.source)
             frames = video.picture(video.read(part.text)[: source.max_length])
-            each = weights.repeat(factor, axis=1)[:, : len(frames)] / factor  # what are read as one share its weight
-            draw_frames(frames, each, words, path, title)
+            each = weights.repeat(factor, axis=1)[:, : len(frames)] / factor  # frames read as one share its weight
+            draw_video_attention(frames, each, words, path, title)
         case AudioConfig():
-            steps, factor = AudioReader(source).read(part.text)[: source.max_length], _factor(config, part.source)
+            steps, factor = AudioReader(source).read(part.text)[: source.max_length], _subsampling(config, part.source)
             draw_spectrogram(steps, weights, words, path, title, factor=factor, seconds=source.step / 1000)
         case FeaturesConfig():
             features = FeaturesReader(source, FeaturesReader.first_width(part.text))
-            steps, factor = features.read(part.text)[: source.max_length], _factor(config, part.source)
+            steps, factor = features.read(part.text)[: source.max_length], _subsampling(config, part.source)
             draw_spectrogram(steps, weights, words, path, title, factor=factor)
         case _:
-            draw_attention(weights, generation.source_tokens[here], words, path, title=title)
+            draw_attention_matrix(weights, answer.source_tokens[here], words, path, title=title)
 
 
-def _factor(config: Config, number: int) -> int:
-    """Steps, vectors or frames of a source for which one vector of its front stands."""
+def _subsampling(config: Config, number: int) -> int:
+    """The number of steps, vectors or frames of a source that its front end makes one vector of."""
     assert isinstance(config.model, EncoderDecoderConfig)
     chosen = fronts_of(config.model, len(config.data.sources))[number]
     if isinstance(chosen, LinearConfig):
@@ -85,42 +170,26 @@ def _factor(config: Config, number: int) -> int:
     return SubsampledFrontEnd.factor if front_of(config.data.sources[number].kind, chosen) == "subsampled" else 1
 
 
-Kind = Literal["cross", "own", "source"]
-FEW = 24  # tokens that a language model adds: a picture of more is hard to read
-KINDS: tuple[Kind, ...] = get_args(Kind)
-_NOTES: dict[Kind, str] = {
-    "cross": "attention to the source: a row is a token written, a column a token read",
-    "own": "attention of the answer to itself: a row is a token written, a column a token before it",
-    "source": "attention of the source to itself: each row looks at the columns",
-}
-_OF_A_TEXT = (
-    "attention of the text to itself: a row is a token of the prompt or, below the line, one that was written; "
-    "a column is a token before it"
-)
-_OF_ONE_NETWORK: dict[Kind, str] = {  # it looks at source and answer with one softmax
-    "cross": "; the rest of each row, up to 1, goes to the answer (own)",
-    "own": "; the rest of each row, up to 1, goes to the source (cross)",
-}
-_OF_COPIES = "; copied: how probable it is that the token was copied from the source, given which one it is"
+# Views: layers and heads of one kind of attention
 
 
 @dataclass(frozen=True)
-class View:
+class AttentionView:
     """Some layers and heads of one kind of attention, ready to be drawn."""
 
-    kind: Kind
+    kind: AttentionKind
     weights: NDArray[Any]  # [L, N, T, S]
     rows: list[str]
     columns: list[str]
     layers: list[int]  # their numbers, from 1
     heads: list[int]
-    note: str  # what a row and a column are
-    prompt: int = 0  # how many of the rows a language model was given
-    copied: list[float] | None = None  # how probable it is that the token of each row was copied
+    note: str  # the meaning of a row and a column
+    prompt: int = 0  # the number of rows that are the prompt of a language model
+    copy_probs: list[float] | None = None  # the probability that the token of each row was copied
 
     @property
-    def part(self) -> tuple[int, int] | None:
-        """Where the prompt ends, in rows and in columns, which begin with <s>."""
+    def prompt_end(self) -> tuple[int, int] | None:
+        """The row and the column after the prompt; the columns begin with <s>."""
         return (self.prompt, self.prompt + 1) if 0 < self.prompt < len(self.rows) else None
 
     @property
@@ -128,7 +197,7 @@ class View:
         """The mean over its layers and heads [T, S]."""
         return np.asarray(self.weights.mean(axis=(0, 1)))
 
-    def only(self, *, layer: int | None, head: int | None) -> View:
+    def only(self, *, layer: int | None, head: int | None) -> AttentionView:
         """One layer of it, one head, or both; None is all of them."""
         problems = [
             f"{name}: {number}, but there {'is' if len(known) == 1 else 'are'} {len(known)} in this attention; "
@@ -144,93 +213,75 @@ class View:
         return replace(self, weights=self.weights[places], layers=layers, heads=heads)
 
 
-def answer_and_look(generator: Generator, text: str, *, beam: int | None = None) -> Generation:
-    """An answer with where the model looked, head by head; a language model goes on for a few tokens only."""
-    longest = _few(generator, text) if generator.config.data.source is None else None
-    answer = generator.generate(text, beam=beam, max_length=longest, looks=True)
-    if answer.looks is None:
-        raise DataError(f"{text!r}: {', '.join(answer.flags)}; there is nothing to draw")
-    return answer
-
-
-def _few(generator: Generator, text: str) -> int:
-    """So many tokens that all of them and the text are seen at once."""
-    most, room = min(FEW, generator.config.decoding.max_length), generator.wording.room
-    return most if room is None else max(1, min(most, room - len(generator.wording.question(text).prompt)))
-
-
-def view_of(generator: Generator, answer: Generation, kind: Kind | None = None) -> View:
-    """The attention of an answer that was asked for with `looks`; None: the first kind that the model has."""
+def attention_view(generator: Generator, answer: Generation, kind: AttentionKind | None = None) -> AttentionView:
+    """The attention of an answer that was generated with `looks`; None: the first kind that the model has."""
     if answer.looks is None:
         raise ValueError("generate with looks=True")
     known = [name for name in KINDS if name in answer.looks.kinds]
     if not known:
-        raise UserError(_nothing(generator.config.model))
+        raise UserError(_no_attention(generator.config.model))
     chosen = kind or known[0]
     if chosen not in known:
-        there = " or ".join(known)
-        raise UserError(f"attention: this model has no attention of the kind {chosen}; choose {there}")
+        raise UserError(f"attention: this model has no attention of the kind {chosen}; choose {' or '.join(known)}")
     weights: NDArray[Any] = getattr(answer.looks, chosen)
     rows, columns = _tokens(generator, answer, chosen)
-    L, N = weights.shape[:2]
     prompt = len(answer.source_tokens) if generator.config.data.source is None else 0
-    copied = answer.copied if chosen == "cross" else None
-    return View(
+    copy_probs = answer.copied if chosen == "cross" else None
+    return AttentionView(
         kind=chosen,
         weights=weights,
         rows=rows,
         columns=columns,
-        layers=list(range(1, L + 1)),
-        heads=list(range(1, N + 1)),
-        note=_note(generator.config.model, chosen, prompt) + (_OF_COPIES if copied else ""),
+        layers=list(range(1, weights.shape[0] + 1)),
+        heads=list(range(1, weights.shape[1] + 1)),
+        note=_note(generator.config.model, chosen, prompt) + (_COPY_NOTE if copy_probs else ""),
         prompt=prompt,
-        copied=copied,
+        copy_probs=copy_probs,
     )
 
 
-def draw_view(view: View, path: Path, title: str) -> None:
-    """One head is one large picture; several are a grid."""
+def _draw_view(view: AttentionView, path: Path, title: str) -> None:
+    """Draw one head as a large matrix, several as a grid."""
     if view.weights.shape[:2] == (1, 1):
-        draw_attention(
-            view.weights[0, 0], view.columns, view.rows, path, title=title, note=view.note, part=view.part,
-            copied=view.copied,
+        draw_attention_matrix(
+            view.weights[0, 0], view.columns, view.rows, path, title=title, note=view.note, prompt_end=view.prompt_end,
+            copy_probs=view.copy_probs,
         )  # fmt: skip
         return
     draw_heads(
         view.weights, view.rows, view.columns, path, title=title, note=view.note, layers=view.layers,
-        heads=view.heads, part=view.part, copied=view.copied,
+        heads=view.heads, prompt_end=view.prompt_end, copy_probs=view.copy_probs,
     )  # fmt: skip
 
 
-def _note(config: ModelConfig, kind: Kind, prompt: int) -> str:
-    """What the rows and the columns are, in this kind of model."""
+def _note(config: ModelConfig, kind: AttentionKind, prompt: int) -> str:
     if isinstance(config, LanguageModelConfig) and prompt:
-        return _OF_A_TEXT
-    return _NOTES[kind] + (_OF_ONE_NETWORK[kind] if isinstance(config, ConcatenatedConfig) else "")
+        return _PROMPT_NOTE
+    return _NOTES[kind] + (_CONCATENATED_NOTES[kind] if isinstance(config, ConcatenatedConfig) else "")
 
 
-def _tokens(generator: Generator, answer: Generation, kind: Kind) -> tuple[list[str], list[str]]:
-    """What stands at the rows and at the columns; a language model has read its prompt before it wrote."""
+def _tokens(generator: Generator, answer: Generation, kind: AttentionKind) -> tuple[list[str], list[str]]:
+    """The tokens of the rows and of the columns; a language model has read its prompt before it wrote."""
     if kind == "source":
         return answer.source_tokens, answer.source_tokens
     if kind == "cross":
         return answer.tokens, answer.source_tokens
-    alone = generator.config.data.source is None
-    said = [*answer.source_tokens, *answer.tokens] if alone else answer.tokens
-    first = generator.wording.target.symbols([generator.wording.start])
-    return said, [*first, *said[:-1]]
+    is_language_model = generator.config.data.source is None
+    tokens = [*answer.source_tokens, *answer.tokens] if is_language_model else answer.tokens
+    start = generator.wording.target.symbols([generator.wording.start])
+    return tokens, [*start, *tokens[:-1]]
 
 
-def _nothing(config: ModelConfig) -> str:
+def _no_attention(config: ModelConfig) -> str:
     """Why a model has no attention, and what to do instead."""
     if isinstance(config, EncoderDecoderConfig):
         return (
             f"model.context.kind: {config.context.kind} is one context for the whole answer, so there is no attention "
-            "to draw; train one with 'model.decoder={kind: bahdanau}' 'model.context={kind: attention}', or see what "
-            "it knows of sentences: antiphon map"
+            "to draw; train one with 'model.decoder={kind: bahdanau}' 'model.context={kind: attention}', or draw its "
+            "sentence vectors: antiphon map"
         )
     return (
         f"model.decoder.kind: {config.decoder.kind} is a recurrent network that keeps all it has read in one state, so "
-        "there is no attention to draw; train one with 'model.decoder={kind: transformer}', or see its states: "
+        "there is no attention to draw; train one with 'model.decoder={kind: transformer}', or draw its states: "
         "antiphon map"
     )

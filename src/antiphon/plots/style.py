@@ -1,4 +1,4 @@
-"""The look of all pictures: colours, fonts, labels, and figures that become files."""
+"""The common style of all pictures: colours, fonts, labels, axes in inches, and figures that become files."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import math
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.backend_bases import RendererBase
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LinearSegmentedColormap
@@ -18,6 +21,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, fontManager
 from matplotlib.ft2font import FT2Font
 from matplotlib.image import AxesImage
+from numpy.typing import NDArray
 
 from antiphon.errors import UserError
 from antiphon.files import disk_errors, write_bytes
@@ -28,21 +32,27 @@ __all__ = [
     "HEAT",
     "INK",
     "LINE",
-    "MAPS",
     "PICTURES",
     "QUIET",
     "SIGNED",
-    "Extent",
-    "Font",
-    "Ruler",
-    "choose_font",
-    "draw_scale",
+    "draw_colour_bar",
+    "draw_frame",
+    "finite_weights",
     "folder_problems",
+    "font",
+    "inch_axes",
+    "label_rotation",
+    "label_step",
     "metric_label",
-    "note_lines",
+    "printable",
     "save_figure",
-    "stride",
     "suffix_problems",
+    "text_size",
+    "widest",
+    "wrap_note",
+    "write",
+    "write_note",
+    "write_title",
 ]
 
 INK = "#1b2430"
@@ -55,7 +65,7 @@ SIGNED = LinearSegmentedColormap.from_list(  # below 0, 0, above 0
 )
 
 
-# How a metric is written beside a picture.
+# Names of metrics
 
 _METRICS = {
     "loss": "loss (nats per token)",
@@ -83,169 +93,216 @@ def metric_label(name: str) -> str:
     return _METRICS.get(name, name.replace("_", " "))
 
 
-# Where a picture may be written, asked before anything is computed.
+# Checks of output paths, before anything is computed
 
 PICTURES = (".png", ".svg")
-MAPS = (*PICTURES, ".html")
 
 
-def suffix_problems(path: Path, suffixes: tuple[str, ...]) -> list[str]:
+def suffix_problems(path: Path, suffixes: tuple[str, ...] = PICTURES) -> list[str]:
     """`a.jpg: PNG or SVG can be written; give a name that ends in .png or .svg`"""
     if path.suffix.lower() in suffixes:
         return []
-    kinds = _either([suffix[1:].upper() for suffix in suffixes])
-    return [f"{path}: {kinds} can be written; give a name that ends in {_either(list(suffixes))}"]
+    formats, endings = (
+        f"{', '.join(names[:-1])} or {names[-1]}" for names in ([name[1:].upper() for name in suffixes], suffixes)
+    )
+    return [f"{path}: {formats} can be written; give a name that ends in {endings}"]
 
 
 def folder_problems(path: Path) -> list[str]:
-    """At the command line a folder that is not there is more often mistyped than meant."""
+    """A missing folder is refused: on the command line it is usually a typing error."""
     return [] if path.parent.is_dir() else [f"{path}: there is no folder {path.parent}; make it first"]
 
 
-def _either(names: list[str]) -> str:
-    return f"{', '.join(names[:-1])} or {names[-1]}"
+# Fonts: a family for each character
 
-
-# Fonts that hold the letters asked for, and figures that become files.
-
-_DPI = 120
-_FINE = 1200  # dots an inch for measuring
-_NARROWEST_NOTE = 5.2  # inches
 _BASE = "DejaVu Sans"  # comes with matplotlib
-_WIDER = (  # families with many scripts; only those that are installed are used
+_WIDER = (  # beginnings of the names of families with other scripts, in order of preference
     "Noto Sans CJK", "Noto Sans", "Noto Naskh Arabic", "Noto Emoji", "Source Han Sans", "WenQuanYi",
     "Droid Sans Fallback", "Arial Unicode MS", "Hiragino Sans", "PingFang", "Apple SD Gothic", "Microsoft YaHei",
     "Yu Gothic", "Malgun Gothic", "Nirmala UI", "Segoe UI", "FreeSans", "Unifont",
 )  # fmt: skip
 _STAND_INS = {"\n": "↵", "\t": "⇥"}  # more fonts have these than the control pictures ␊ and ␉
-_SETTINGS_LOCK = threading.Lock()  # the settings of matplotlib are global
 
 
-class Font:
-    """A few families that stand in for one another, and the letters they have together."""
+def font(points: float, text: str = "", *, bold: bool = False) -> FontProperties:
+    """A font of this size with the families that the text needs; matplotlib falls back from one to the next."""
+    needed = {_family_of(character) for character in text}
+    families = [family for family in _families() if family == _BASE or family in needed]
+    return FontProperties(family=families, size=points, weight="bold" if bold else "normal")
 
-    def __init__(self, families: list[str], known: frozenset[int]) -> None:
-        self.families = families
-        self._known = known
 
-    def sized(self, size: float) -> FontProperties:
-        return FontProperties(family=self.families, size=size)
+def printable(text: str, longest: int = 24, keep: str = "") -> str:
+    """The text as it can be drawn, cut with …; a character that no font has becomes its code point, as U+4F60."""
+    drawn = "".join(_printable_character(character, keep) for character in text)
+    return drawn if len(drawn) <= longest else drawn[: longest - 1] + "…"
 
-    def writable(self, text: str, longest: int = 24, keep: str = "") -> str:
-        """The text as this font can draw it: a letter no font has becomes its number, U+4F60; a line end is ␊ or ↵."""
-        drawn = "".join(self._drawn(character, keep) for character in text)
-        return drawn if len(drawn) <= longest else drawn[: longest - 1] + "…"
 
-    def _drawn(self, character: str, keep: str) -> str:
-        for seen in (visible(character, keep), _STAND_INS.get(character, "")):
-            if seen and all(ord(c) in self._known for c in seen):
-                return seen
-        return f"U+{ord(character):04X}"
+def _printable_character(character: str, keep: str) -> str:
+    for shown in (visible(character, keep), _STAND_INS.get(character, "")):
+        if shown and all(_family_of(c) for c in shown):
+            return shown
+    return f"U+{ord(character):04X}"
+
+
+@cache
+def _families() -> list[str]:
+    installed = sorted(fontManager.get_font_names())
+    return [_BASE, *(name for start in _WIDER for name in installed if name.startswith(start))]
+
+
+@lru_cache(maxsize=65536)
+def _family_of(character: str) -> str | None:
+    """The first family that has this character."""
+    return next((family for family in _families() if ord(character) in _code_points(family)), None)
+
+
+@cache
+def _code_points(family: str) -> frozenset[int]:
+    return frozenset(FT2Font(fontManager.findfont(FontProperties(family=[family]))).get_charmap())
+
+
+# The size of texts, in inches
+
+_MEASURING_DPI = 1200  # at a low resolution, widths would be rounded character by character
+_NARROWEST_NOTE = 5.2
 
 
 @dataclass(frozen=True)
-class Extent:
-    """The room that a line takes: its width, and how far it reaches above and below its baseline."""
+class TextSize:
+    """The width of a line of text, and how far it reaches above and below its baseline."""
 
     width: float
-    above: float
-    below: float
+    ascent: float
+    descent: float
 
     @property
     def height(self) -> float:
-        return self.above + self.below
+        return self.ascent + self.descent
 
 
-class Ruler:
-    """How large texts become, in inches."""
-
-    def __init__(self, font: Font, points: float) -> None:
-        self._font = font.sized(points)
-        # Many dots an inch: where they are few, widths are rounded letter by letter.
-        figure = Figure(figsize=(0.1, 0.1), dpi=_FINE)
-        self._renderer: RendererBase = FigureCanvasAgg(figure).get_renderer()  # type: ignore[no-untyped-call]
-
-    def size(self, text: str) -> Extent:
-        """The room for a line that is drawn at its baseline; none is lower than "lp", so that all lines are alike."""
-        usual, own = self._ink("lp"), self._ink(text)
-        return Extent(own.width, max(usual.above, own.above), max(usual.below, own.below))
-
-    def widest(self, texts: Iterable[str]) -> float:
-        return max((self.size(text).width for text in texts), default=0.0)
-
-    def turned(self, texts: Iterable[str], room: float) -> int:
-        """The angle of labels that have so much room each: if one is too wide, all stand on their heads."""
-        return 0 if self.widest(texts) <= 0.85 * room else 90
-
-    def wrapped(self, text: str, room: float) -> str:
-        """The text in lines as wide as the room; a word that is wider has a line of its own."""
-        lines: list[str] = []
-        for word in text.split(" "):
-            longer = f"{lines[-1]} {word}" if lines else word
-            if lines and self.size(longer).width <= room:
-                lines[-1] = longer
-            else:
-                lines.append(word)
-        return "\n".join(lines)
-
-    def _ink(self, text: str) -> Extent:
-        width, height, below = self._renderer.get_text_width_height_descent(text, self._font, ismath=False)
-        return Extent(float(width) / _FINE, float(height - below) / _FINE, float(below) / _FINE)
+def text_size(text: str, points: float) -> TextSize:
+    """The size of a line; it is at least as high as "lp", so that all lines are alike."""
+    line, own = _ink_size("lp", points), _ink_size(text, points)
+    return TextSize(own.width, max(line.ascent, own.ascent), max(line.descent, own.descent))
 
 
-def note_lines(font: Font, points: float, note: str, width: float) -> str:
-    """What goes below a picture of this width; below a narrow one it is wider than that."""
-    return Ruler(font, points).wrapped(font.writable(note, longest=300, keep=" "), max(width, _NARROWEST_NOTE))
+def _ink_size(text: str, points: float) -> TextSize:
+    width, height, descent = _renderer().get_text_width_height_descent(text, font(points, text), ismath=False)
+    return TextSize(*(float(length) / _MEASURING_DPI for length in (width, height - descent, descent)))
 
 
-def stride(points: float, cell: float) -> int:
-    """Every how manieth cell of so many inches gets a label, so that labels never touch."""
+@cache
+def _renderer() -> RendererBase:
+    renderer: RendererBase = FigureCanvasAgg(Figure(figsize=(0.1, 0.1), dpi=_MEASURING_DPI)).get_renderer()  # type: ignore[no-untyped-call]
+    return renderer
+
+
+def widest(texts: Iterable[str], points: float) -> float:
+    """The width of the widest line."""
+    return max((text_size(text, points).width for text in texts), default=0.0)
+
+
+def label_rotation(labels: Iterable[str], points: float, room: float) -> int:
+    """90 degrees for all labels if one of them is wider than its room, else 0."""
+    return 0 if widest(labels, points) <= 0.85 * room else 90
+
+
+def label_step(points: float, cell: float) -> int:
+    """Label every n-th cell of this size, so that labels never touch."""
     return max(1, math.ceil(1.25 * points / 72 / cell - 1e-9))
 
 
-def choose_font(texts: Iterable[str]) -> Font:
-    """The base font, and of the wider families as many as the letters of the texts need."""
-    needed = {ord(character) for text in texts for character in visible(text)}
-    families, known = [_BASE], _letters(_path(_BASE))
-    for family in _installed():
-        if needed <= known:
-            break
-        letters = _letters(_path(family))
-        if (needed - known) & letters:
-            families.append(family)
-            known |= letters
-    return Font(families, known)
+def wrap_note(note: str, width: float, points: float = 8.0) -> str:
+    """The lines of a note below a picture of this width; below a narrow picture they are wider than it."""
+    lines: list[str] = []
+    for word in printable(note, longest=300, keep=" ").split(" "):
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and text_size(longer, points).width <= max(width, _NARROWEST_NOTE):
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return "\n".join(lines)
 
 
-def _installed() -> list[str]:
-    names = sorted({entry.name for entry in fontManager.ttflist})
-    return [name for family in _WIDER for name in names if name.startswith(family)]
+# Parts that pictures have in common
 
 
-def _path(family: str) -> str:
-    return str(fontManager.findfont(FontProperties(family=[family])))
+def finite_weights(weights: NDArray[Any]) -> NDArray[np.float64]:
+    """The weights as float64, with 0 for NaN and infinities."""
+    return np.nan_to_num(np.asarray(weights, dtype=np.float64), nan=0.0, posinf=0.0, neginf=0.0)
 
 
-@lru_cache(maxsize=64)
-def _letters(path: str) -> frozenset[int]:
-    return frozenset(FT2Font(path).get_charmap())
+def inch_axes(width: float, height: float) -> tuple[Figure, Axes]:
+    """An empty figure with axes in inches: x from the left, y from the top; saving keeps what lies outside."""
+    figure = Figure(figsize=(width, height), facecolor="white")
+    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+    axes.set(xlim=(0.0, width), ylim=(height, 0.0), autoscale_on=False)
+    axes.set_axis_off()
+    return figure, axes
 
 
-def draw_scale(figure: Figure, image: AxesImage, font: Font, place: tuple[float, float, float, float]) -> None:
-    """A narrow bar: what the colours of an image mean, from one end over 0 to the other."""
+def write(
+    axes: Axes,
+    at: tuple[float, float],
+    text: str,
+    points: float,
+    colour: str,
+    *,
+    ha: str = "left",
+    va: str = "baseline",
+    rotation: float = 0,
+    bold: bool = False,
+) -> None:
+    """Write a text at (x, y); a dollar sign is a dollar sign."""
+    axes.text(
+        *at, text, color=colour, ha=ha, va=va, rotation=rotation, fontproperties=font(points, text, bold=bold),
+        parse_math=False,
+    )  # fmt: skip
+
+
+def write_title(axes: Axes, title: str, *, longest: int = 100, pad: float = 10) -> None:
+    """Write the title of a picture above its axes, at the left."""
+    text = printable(title, longest=longest, keep=" ")
+    axes.set_title(text, loc="left", pad=pad, color=INK, fontproperties=font(10.5, text), parse_math=False)
+
+
+def write_note(figure: Figure, note: str) -> None:
+    """Write a note below the axes that fill a figure."""
+    (axes, *_), (width, height) = figure.axes, figure.get_size_inches()
+    text = wrap_note(note, width)
+    axes.text(
+        0.0, -0.12 / height, text, transform=axes.transAxes, color=QUIET, ha="left", va="top",
+        fontproperties=font(8.0, text), parse_math=False,
+    )  # fmt: skip
+
+
+def draw_frame(axes: Axes) -> None:
+    """Draw thin quiet lines around the axes."""
+    for spine in axes.spines.values():
+        spine.set(color=QUIET, linewidth=0.6)
+
+
+def draw_colour_bar(figure: Figure, image: AxesImage, place: tuple[float, float, float, float]) -> None:
+    """Draw a narrow scale of the colours of an image, labelled at its ends and at 0."""
     bar = figure.colorbar(image, cax=figure.add_axes(place))
     ends = sorted({0.0, *image.get_clim()})
     names = [f"{end:.2f}".rstrip("0").rstrip(".").replace("-", "−") for end in ends]
     bar.set_ticks(ends)
-    bar.set_ticklabels(names, fontproperties=font.sized(7.5), color=QUIET)
+    bar.set_ticklabels(names, fontproperties=font(7.5), color=QUIET)
     bar.ax.tick_params(length=0, pad=3)
     bar.outline.set_linewidth(0.4)
     bar.outline.set_edgecolor(QUIET)
 
 
+# Files
+
+_DPI = 120
+_SETTINGS_LOCK = threading.Lock()  # the settings of matplotlib are global
+
+
 def save_figure(figure: Figure, path: Path) -> None:
-    """PNG or SVG by suffix; the same figure gives the same bytes."""
-    if problems := suffix_problems(path, PICTURES):
+    """Write PNG or SVG by suffix; the same figure gives the same bytes."""
+    if problems := suffix_problems(path):
         raise UserError(problems)
     suffix = path.suffix.lower()
     buffer = io.BytesIO()

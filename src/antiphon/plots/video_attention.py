@@ -1,5 +1,5 @@
 """Attention over a video: its frames in a row, and below them a strip for each word."""
-# T words, F frames, H, W pixels
+# T words, F frames, H x W pixels; all lengths in inches
 
 from __future__ import annotations
 
@@ -14,24 +14,36 @@ from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
-from antiphon.plots.image_attention import inches, known_weights, write
-from antiphon.plots.style import HEAT, INK, LINE, QUIET, Font, choose_font, draw_scale, note_lines, save_figure, stride
+from antiphon.plots.style import (
+    HEAT,
+    INK,
+    LINE,
+    QUIET,
+    draw_colour_bar,
+    finite_weights,
+    inch_axes,
+    label_step,
+    printable,
+    save_figure,
+    wrap_note,
+    write,
+)
 
-__all__ = ["draw_frames"]
+__all__ = ["draw_video_attention"]
 
-_FRAME = 0.8  # inches: the width of a frame
-_WIDEST = 16.0  # inches; of a longer video every so manieth frame is shown
-_NARROWEST = 0.5  # inches: a thumbnail
-_STRIP = 0.28  # inches: a word
+_FRAME = 0.8  # width of a frame
+_WIDEST = 16.0  # of a longer video only every n-th frame is shown
+_NARROWEST = 0.5  # of a frame that is shown
+_STRIP = 0.28  # height of a word
+_TALLEST = 150.0
 _GAP = 0.10
 _POINTS = 9.0
-_DEEPEST = 150.0
 
 
-def draw_frames(
+def draw_video_attention(
     frames: NDArray[Any], weights: NDArray[Any], words: list[str], path: Path, title: str = "", *, note: str = ""
 ) -> None:
-    """Write a_tf, the weight of frame f when word t was written, as PNG or SVG by suffix.
+    """Write a_tf, the weight of frame f for word t, as PNG or SVG by suffix.
 
     The frames [F, H, W] or [F, H, W, 3] are from 0 to 1, the weights are [T, F].
     """
@@ -42,25 +54,24 @@ def draw_frames(
     cell = min(_FRAME, _WIDEST / len(frames))
     every = max(1, math.ceil(_NARROWEST / cell))
     thumbnail = every * cell * np.shape(frames)[1] / np.shape(frames)[2]
-    strip = min(_STRIP, _DEEPEST / max(1, len(words)))
+    strip = min(_STRIP, _TALLEST / max(1, len(words)))
     width, height = cell * len(frames), thumbnail + _GAP + strip * len(words)
-    font = choose_font([*words, title, note])
-    figure, axes = inches(width, height)
-    _draw_thumbnails(axes, font, np.asarray(frames, dtype=np.float64), cell, every)
+    figure, axes = inch_axes(width, height)
+    _draw_thumbnails(axes, np.asarray(frames, dtype=np.float64), cell, every)
     if words:
-        image = _draw_strips(axes, font, known_weights(weights), words, (width, thumbnail + _GAP, height))
-        high = min(height, 1.5) / height
-        draw_scale(figure, image, font, (1.0 + 0.12 / width, 0.0, 0.10 / width, high))
+        image = _draw_strips(axes, finite_weights(weights), words, width=width, top=thumbnail + _GAP, bottom=height)
+        bar = min(height, 1.5) / height
+        draw_colour_bar(figure, image, (1.0 + 0.12 / width, 0.0, 0.10 / width, bar))
     axes.set(xlim=(0.0, width), ylim=(height, 0.0))  # imshow has moved them
     if title:
-        write(axes, font, 10.5, (0.0, -0.32), font.writable(title, longest=100, keep=" "), INK)
+        write(axes, (0.0, -0.32), printable(title, longest=100, keep=" "), 10.5, INK)
     if note:
-        write(axes, font, 8.0, (0.0, height + 0.12), note_lines(font, 8.0, note, width), QUIET, down="top")
+        write(axes, (0.0, height + 0.12), wrap_note(note, width), 8.0, QUIET, va="top")
     save_figure(figure, path)
 
 
-def _draw_thumbnails(axes: Axes, font: Font, frames: NDArray[np.float64], cell: float, every: int) -> None:
-    """Each `every`-th frame, as wide as so many cells, and its number above."""
+def _draw_thumbnails(axes: Axes, frames: NDArray[np.float64], cell: float, every: int) -> None:
+    """Draw every n-th frame, n cells wide, and its number above."""
     width = every * cell
     height = width * frames.shape[1] / frames.shape[2]
     for f in range(0, len(frames) - every + 1, every):
@@ -69,30 +80,27 @@ def _draw_thumbnails(axes: Axes, font: Font, frames: NDArray[np.float64], cell: 
             np.clip(np.nan_to_num(frames[f]), 0.0, 1.0), cmap="gray", vmin=0.0, vmax=1.0, aspect="auto",
             interpolation="bilinear", extent=(x + 0.02, x + width - 0.02, height, 0.0),
         )  # fmt: skip
-        write(axes, font, 7.5, (x + 0.03, -0.05), str(f + 1), QUIET)
+        write(axes, (x + 0.03, -0.05), str(f + 1), 7.5, QUIET)
 
 
 def _draw_strips(
-    axes: Axes, font: Font, weights: NDArray[np.float64], words: list[str], place: tuple[float, float, float]
+    axes: Axes, weights: NDArray[np.float64], words: list[str], *, width: float, top: float, bottom: float
 ) -> AxesImage:
-    """One strip a word, all on one scale; `place` is the width, the top and the bottom."""
-    width, top, bottom = place
+    """Draw a strip for each word, all on one scale."""
     T, F = weights.shape
-    high, cell = (bottom - top) / T, width / F
+    strip, cell = (bottom - top) / T, width / F
     image = axes.imshow(
         weights, cmap=HEAT, vmin=0.0, vmax=float(weights.max()) or 1.0, aspect="auto", interpolation="nearest",
         extent=(0.0, width, bottom, top),
     )  # fmt: skip
-    lines = [[(0.0, top + t * high), (width, top + t * high)] for t in range(1, T)]
+    lines = [[(0.0, top + t * strip), (width, top + t * strip)] for t in range(1, T)]
     if cell > 0.12:
         lines += [[(f * cell, top), (f * cell, bottom)] for f in range(1, F)]
     axes.add_collection(LineCollection(lines, colors=LINE, linewidths=0.5), autolim=False)
     axes.add_patch(
         Rectangle((0.0, top), width, bottom - top, fill=False, edgecolor=QUIET, linewidth=0.6, clip_on=False)
     )
-    for t in range(0, T, stride(_POINTS, high)):
-        middle = top + (t + 0.5) * high
-        write(
-            axes, font, _POINTS, (-0.08, middle), font.writable(words[t]), INK, across="right", down="center_baseline"
-        )
+    for t in range(0, T, label_step(_POINTS, strip)):
+        middle = top + (t + 0.5) * strip
+        write(axes, (-0.08, middle), printable(words[t]), _POINTS, INK, ha="right", va="center_baseline")
     return image

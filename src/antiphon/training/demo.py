@@ -13,7 +13,7 @@ from antiphon.data.pairs import DropLog, Example, group, read_pairs
 from antiphon.evaluation.evaluate import evaluate_examples
 from antiphon.inference.generator import Generator
 from antiphon.model_folder import open_model
-from antiphon.plots.attention_matrix import draw_attention
+from antiphon.plots.attention_matrix import draw_attention_matrix
 from antiphon.plots.terminal import attention_text
 from antiphon.text import visible
 from antiphon.training.display import Display
@@ -66,7 +66,7 @@ def _show_attention(generator: Generator, out: Path, console: Console) -> None:
     answer = generator.generate("ANTIPHON")
     assert answer.weights is not None
     path = out / "attention" / "ANTIPHON.png"
-    draw_attention(answer.weights, answer.source_tokens, answer.tokens, path, title=answer.text)
+    draw_attention_matrix(answer.weights, answer.source_tokens, answer.tokens, path, title=answer.text)
     console.print("[bold]Where it looked while it said ANTIPHON[/bold]")
     picture = attention_text(
         answer.weights, answer.source_tokens, answer.tokens, console.width, colour=console.is_terminal

@@ -8,14 +8,12 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from antiphon.data.build_source import one_text
 from antiphon.errors import DivergedError
 from antiphon.files import disk_errors, to_json, write_text
 from antiphon.inference.generator import Generator
 from antiphon.model_folder import LoadedModel, is_whole, load_weights, save_weights
-from antiphon.plots.attention_matrix import draw_attention
-from antiphon.plots.attention_views import draw_sources, draw_view, view_of
-from antiphon.plots.curves import draw_results
+from antiphon.plots.attention_views import draw_answer
+from antiphon.plots.curves import draw_curves
 from antiphon.reports.card import write_card
 from antiphon.reports.report import write_report
 from antiphon.training.checkpoints import Checkpoint, Checkpoints, average
@@ -93,7 +91,7 @@ def draw_plots(evaluator: Evaluator, progress: Progress) -> None:
     best = best_evaluation(progress.history, metric)
     if best:
         rows = [{**row, "best": float(row is best)} for row in progress.history]
-        draw_results(rows, "dev_loss" if metric == "loss" else metric, evaluator.folder.path / "results.png")
+        draw_curves(rows, "dev_loss" if metric == "loss" else metric, evaluator.folder.path / "results.png")
     _draw_attention(evaluator)
 
 
@@ -132,12 +130,4 @@ def _draw_attention(evaluator: Evaluator) -> None:
     generator = Generator(LoadedModel(trained.config, trained.model, trained.source, trained.target_tokenizer))
     sources = [example.source for example in evaluator.decoded[:PLOTS]]
     for number, answer in enumerate(generator.generate(sources, beam=1, looks=True), start=1):
-        path = folder / f"{number}.png"
-        if answer.weights is not None and not one_text(evaluator.config.data):
-            draw_sources(answer, evaluator.config, path)
-        elif answer.weights is not None:
-            draw_attention(answer.weights, answer.source_tokens, answer.tokens, path, title=answer.text)
-        if number <= HEAD_PLOTS and answer.looks is not None and answer.looks.kinds:
-            view = view_of(generator, answer)
-            if view.weights.shape[:2] != (1, 1):
-                draw_view(view, folder / f"{number}-heads.png", title=answer.text)
+        draw_answer(generator, answer, folder / f"{number}.png", heads=number <= HEAD_PLOTS)

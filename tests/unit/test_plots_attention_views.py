@@ -13,7 +13,7 @@ from antiphon import api
 from antiphon.config.dump import explained_yaml
 from antiphon.config.load import read_config
 from antiphon.errors import DataError, UserError
-from antiphon.plots.attention_views import answer_and_look, view_of
+from antiphon.plots.attention_views import answer_with_attention, attention_view
 
 
 def written(path: Path) -> list[str]:
@@ -23,58 +23,60 @@ def written(path: Path) -> list[str]:
 
 def test_rows_and_columns_of_each_kind() -> None:
     made = tiny_generator("transformer")
-    answer = answer_and_look(made, "a b")
-    cross, own, source = (view_of(made, answer, kind) for kind in ("cross", "own", "source"))
+    answer = answer_with_attention(made, "a b")
+    cross, own, source = (attention_view(made, answer, kind) for kind in ("cross", "own", "source"))
     assert (cross.rows, cross.columns) == (answer.tokens, ["a", "b", "</s>"])
     assert (own.rows, own.columns) == (answer.tokens, ["<s>", *answer.tokens[:-1]])
     assert (source.rows, source.columns) == (["a", "b", "</s>"], ["a", "b", "</s>"])
     for view in (cross, own, source):
         assert view.weights.shape[2:] == (len(view.rows), len(view.columns))
-    assert view_of(made, answer).kind == "cross"
+    assert attention_view(made, answer).kind == "cross"
     assert answer.weights is not None
     np.testing.assert_allclose(cross.mean, answer.weights, atol=1e-6)
 
 
 def test_a_language_model_shows_its_prompt_and_what_it_wrote() -> None:
     made = tiny_generator("transformer-lm")
-    answer = answer_and_look(made, "K L M")
-    view = view_of(made, answer)
+    answer = answer_with_attention(made, "K L M")
+    view = attention_view(made, answer)
     assert view.kind == "own"
     assert view.rows == ["K", "L", "M", *answer.tokens]
     assert view.columns == ["<s>", *view.rows[:-1]]
     assert view.weights.shape[2:] == (len(view.rows), len(view.columns))
-    assert view.part == (3, 4)  # a line after the prompt; the columns begin with <s>
+    assert view.prompt_end == (3, 4)  # a line after the prompt; the columns begin with <s>
     assert "a row is a token of the prompt or, below the line, one that was written" in view.note
-    assert view.only(layer=1, head=1).part == (3, 4)
-    unasked = view_of(made, answer_and_look(made, ""))
-    assert unasked.part is None
+    assert view.only(layer=1, head=1).prompt_end == (3, 4)
+    unasked = attention_view(made, answer_with_attention(made, ""))
+    assert unasked.prompt_end is None
     assert "prompt" not in unasked.note
 
 
 def test_one_network_says_where_the_rest_of_a_row_is() -> None:
     made = tiny_generator("transformer-concatenated")
-    answer = answer_and_look(made, "a b")
-    cross, own = view_of(made, answer, "cross"), view_of(made, answer, "own")
+    answer = answer_with_attention(made, "a b")
+    cross, own = attention_view(made, answer, "cross"), attention_view(made, answer, "own")
     assert (cross.weights.sum(-1) < 0.999).any()
     np.testing.assert_allclose(cross.weights.sum(-1) + own.weights.sum(-1), 1.0, atol=1e-5)
     assert cross.note.endswith("the rest of each row, up to 1, goes to the answer (own)")
     assert own.note.endswith("the rest of each row, up to 1, goes to the source (cross)")
     other = tiny_generator("transformer")
-    assert "rest" not in view_of(other, answer_and_look(other, "a b")).note
+    assert "rest" not in attention_view(other, answer_with_attention(other, "a b")).note
 
 
 def test_a_language_model_writes_only_a_little() -> None:
     made = tiny_generator("transformer-lm", window=40)
-    assert len(answer_and_look(made, "K").tokens) == 24
-    assert len(answer_and_look(made, " ".join("K" * 20)).tokens) == 20  # as many as fit beside the text
-    assert len(answer_and_look(tiny_generator("transformer-lm"), " ".join("K" * 30)).tokens) > 1  # no window, no end
+    assert len(answer_with_attention(made, "K").tokens) == 24
+    assert len(answer_with_attention(made, " ".join("K" * 20)).tokens) == 20  # as many as fit beside the text
+    assert (
+        len(answer_with_attention(tiny_generator("transformer-lm"), " ".join("K" * 30)).tokens) > 1
+    )  # no window, no end
     with pytest.raises(UserError, match=r"40 tokens, and 1 to write .* more than the 40 .*; shorten the text"):
-        answer_and_look(made, " ".join("K" * 40))
+        answer_with_attention(made, " ".join("K" * 40))
 
 
 def test_one_layer_one_head_or_both() -> None:
     made = tiny_generator("transformer")
-    view = view_of(made, answer_and_look(made, "a b"))
+    view = attention_view(made, answer_with_attention(made, "a b"))
     assert (view.layers, view.heads) == ([1, 2, 3], [1, 2])
     one = view.only(layer=3, head=2)
     np.testing.assert_array_equal(one.weights[0, 0], view.weights[2, 1])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from antiphon.plots.curves import draw_results
+from antiphon.plots.curves import draw_curves
 
 
 def _rows(count: int, best: int | None) -> list[dict[str, float]]:
@@ -27,18 +27,18 @@ def _orange(path: Path) -> np.ndarray:
 
 
 def test_the_best_is_marked_where_it_is(tmp_path: Path) -> None:
-    draw_results(_rows(10, best=None), "per", tmp_path / "none.png")
+    draw_curves(_rows(10, best=None), "per", tmp_path / "none.png")
     assert _orange(tmp_path / "none.png").size == 0
     places = []
     for best in (3, 8):
-        draw_results(_rows(10, best=best), "per", tmp_path / "best.png")
+        draw_curves(_rows(10, best=best), "per", tmp_path / "best.png")
         places.append(_orange(tmp_path / "best.png").min())  # in the first panel
     assert places[0] < places[1]
 
 
 @pytest.mark.parametrize(("count", "metric"), [(0, "per"), (1, "loss"), (50, "never_measured"), (50, "per")])
 def test_any_number_of_rows(tmp_path: Path, metric: str, count: int) -> None:
-    draw_results(_rows(count, best=1), metric, tmp_path / "results.png")
+    draw_curves(_rows(count, best=1), metric, tmp_path / "results.png")
     assert (tmp_path / "results.png").stat().st_size > 5000
 
 
@@ -46,7 +46,7 @@ def test_gaps_are_drawn_as_gaps(tmp_path: Path) -> None:
     rows = _rows(5, best=2)
     rows[1] |= {"dev_loss": math.nan, "per": math.inf, "tokens_per_second": math.nan}
     del rows[3]["train_loss"]
-    draw_results(rows, "per", tmp_path / "results.svg")
-    draw_results(rows, "per", tmp_path / "again.svg")
+    draw_curves(rows, "per", tmp_path / "results.svg")
+    draw_curves(rows, "per", tmp_path / "again.svg")
     assert "NaN" not in (tmp_path / "results.svg").read_text().replace("nan", "NaN")
     assert (tmp_path / "results.svg").read_bytes() == (tmp_path / "again.svg").read_bytes()

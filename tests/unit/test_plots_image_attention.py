@@ -11,8 +11,8 @@ import pytest
 from matplotlib.image import imread
 
 from antiphon.errors import UserError
-from antiphon.plots.image_attention import draw_cells, heated
-from antiphon.plots.video_attention import draw_frames
+from antiphon.plots.image_attention import draw_image_attention, overlay_heat
+from antiphon.plots.video_attention import draw_video_attention
 
 PHOTO = np.full((32, 32, 3), 0.5)
 LINE = np.full((10, 200), 1.0)
@@ -31,15 +31,15 @@ def orange(path: Path) -> np.ndarray:
 
 
 def photo(weights: np.ndarray, words: list[str], path: Path) -> None:
-    draw_cells(PHOTO, weights.reshape(len(words), 2, 3), words, path, "t", note="n")
+    draw_image_attention(PHOTO, weights.reshape(len(words), 2, 3), words, path, "t", note="n")
 
 
 def line(weights: np.ndarray, words: list[str], path: Path) -> None:
-    draw_cells(LINE, weights.reshape(len(words), 1, 6), words, path, "t", note="n")
+    draw_image_attention(LINE, weights.reshape(len(words), 1, 6), words, path, "t", note="n")
 
 
 def video(weights: np.ndarray, words: list[str], path: Path) -> None:
-    draw_frames(VIDEO, weights.reshape(len(words), 6), words, path, "t", note="n")
+    draw_video_attention(VIDEO, weights.reshape(len(words), 6), words, path, "t", note="n")
 
 
 Draw = Callable[[np.ndarray, list[str], Path], None]
@@ -49,7 +49,7 @@ every_kind = pytest.mark.parametrize("draw", [photo, line, video])
 def test_the_layer_is_strongest_at_the_heaviest_cell() -> None:
     weights = np.zeros((4, 4))
     weights[3, 0] = 1.0  # below, left
-    mixed = heated(PHOTO, weights)
+    mixed = overlay_heat(PHOTO, weights)
     glow = mixed[..., 0] - mixed[..., 2]
     assert mixed.shape == (32, 32, 3)
     assert np.unravel_index(glow.argmax(), glow.shape)[0] >= 24
@@ -61,13 +61,13 @@ def test_the_layer_is_strongest_at_the_heaviest_cell() -> None:
 def test_a_colour_picture_is_grey_below_the_layer() -> None:
     red = np.zeros((4, 4, 3))
     red[..., 0] = 1.0
-    assert heated(red, np.zeros((2, 2))) == pytest.approx(np.full((4, 4, 3), 0.299))
+    assert overlay_heat(red, np.zeros((2, 2))) == pytest.approx(np.full((4, 4, 3), 0.299))
 
 
 def test_the_words_of_a_photo_come_in_rows(tmp_path: Path) -> None:
     weights = np.zeros((5, 2, 3))
     weights[4, 0, 2] = 1.0  # the picture itself and five words in rows of four: the last is below, second from left
-    draw_cells(PHOTO, weights, list("abcde"), tmp_path / "a.png")
+    draw_image_attention(PHOTO, weights, list("abcde"), tmp_path / "a.png")
     high, wide, _ = pixels(tmp_path / "a.png").shape
     rows, columns = orange(tmp_path / "a.png").T
     assert 0.5 * high < np.median(rows) < 0.85 * high  # the upper half of the second row
@@ -77,9 +77,9 @@ def test_the_words_of_a_photo_come_in_rows(tmp_path: Path) -> None:
 def test_a_line_has_a_mark_below_its_heaviest_column(tmp_path: Path) -> None:
     weights = np.zeros((2, 1, 4))
     weights[0, 0, 0] = weights[1, 0, 3] = 1.0
-    draw_cells(LINE, weights, ["a", "b"], tmp_path / "a.svg")
+    draw_image_attention(LINE, weights, ["a", "b"], tmp_path / "a.svg")
     assert (tmp_path / "a.svg").read_text().count("fill: #e8590c") == 2
-    draw_cells(LINE, weights, ["a", "b"], tmp_path / "a.png")
+    draw_image_attention(LINE, weights, ["a", "b"], tmp_path / "a.png")
     places = orange(tmp_path / "a.png")
     middle = (places[:, 0].min() + places[:, 0].max()) / 2
     above, below = places[places[:, 0] < middle, 1], places[places[:, 0] > middle, 1]
@@ -89,7 +89,7 @@ def test_a_line_has_a_mark_below_its_heaviest_column(tmp_path: Path) -> None:
 def test_the_strip_of_a_word_lies_below_its_frames(tmp_path: Path) -> None:
     weights = np.zeros((2, 6))
     weights[1, 5] = 1.0
-    draw_frames(VIDEO, weights, ["a", "b"], tmp_path / "a.png")
+    draw_video_attention(VIDEO, weights, ["a", "b"], tmp_path / "a.png")
     seen = np.rint(pixels(tmp_path / "a.png") * 255)
     rows, columns = np.nonzero((seen == (0x12, 0x3F, 0x6B)).all(axis=2))
     assert rows.size > 25 * 80  # a cell, and a few pixels of the scale
@@ -125,7 +125,7 @@ def test_what_is_not_a_number_can_be_drawn(tmp_path: Path, draw: Draw) -> None:
 def test_of_a_long_video_not_every_frame_is_shown(tmp_path: Path) -> None:
     shown = []
     for count in (4, 400):
-        draw_frames(np.zeros((count, 8, 8)), np.zeros((1, count)), ["a"], tmp_path / "a.svg")
+        draw_video_attention(np.zeros((count, 8, 8)), np.zeros((1, count)), ["a"], tmp_path / "a.svg")
         shown.append(re.findall("<!-- ([0-9]+) -->", (tmp_path / "a.svg").read_text()))
     assert shown[0] == ["1", "2", "3", "4", "0", "1"]  # and the ends of the scale
     assert 25 < len(shown[1]) < 40
@@ -134,12 +134,12 @@ def test_of_a_long_video_not_every_frame_is_shown(tmp_path: Path) -> None:
 
 def test_refusals(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"weights \(1, 2, 2\) do not fit 2 words"):
-        draw_cells(PHOTO, np.zeros((1, 2, 2)), ["a", "b"], tmp_path / "a.png")
+        draw_image_attention(PHOTO, np.zeros((1, 2, 2)), ["a", "b"], tmp_path / "a.png")
     with pytest.raises(ValueError, match=r"an image \(2, 2, 2\) is not"):
-        draw_cells(np.zeros((2, 2, 2)), np.zeros((1, 2, 2)), ["a"], tmp_path / "a.png")
+        draw_image_attention(np.zeros((2, 2, 2)), np.zeros((1, 2, 2)), ["a"], tmp_path / "a.png")
     with pytest.raises(ValueError, match="do not fit 1 words and 6 frames"):
-        draw_frames(VIDEO, np.zeros((1, 5)), ["a"], tmp_path / "a.png")
+        draw_video_attention(VIDEO, np.zeros((1, 5)), ["a"], tmp_path / "a.png")
     with pytest.raises(ValueError, match="are not"):
-        draw_frames(np.zeros((2, 2)), np.zeros((1, 2)), ["a"], tmp_path / "a.png")
+        draw_video_attention(np.zeros((2, 2)), np.zeros((1, 2)), ["a"], tmp_path / "a.png")
     with pytest.raises(UserError, match="PNG or SVG"):
-        draw_cells(PHOTO, np.zeros((1, 2, 2)), ["a"], tmp_path / "a.jpg")
+        draw_image_attention(PHOTO, np.zeros((1, 2, 2)), ["a"], tmp_path / "a.jpg")

@@ -12,7 +12,7 @@ from matplotlib.image import imread
 
 from antiphon.errors import UserError
 from antiphon.plots.attention_heads import draw_heads
-from antiphon.plots.style import Ruler, choose_font
+from antiphon.plots.style import label_rotation, text_size
 
 DARKEST = (0x12, 0x3F, 0x6B)
 
@@ -86,7 +86,7 @@ def test_many_tokens_get_fewer_labels_that_never_touch(tmp_path: Path) -> None:
     steps = {later - before for before, later in pairwise(shown) if later > before}
     assert len(steps) == 1
     apart = steps.pop() * (24 - 5 * 0.16) / (6 * 120)  # inches from one label to the next
-    assert apart > Ruler(choose_font(rows), 6.0).size("r0").height
+    assert apart > text_size("r0", 6.0).height
 
 
 def rotations(path: Path) -> dict[str, bool]:
@@ -105,17 +105,16 @@ def test_if_one_label_does_not_fit_all_are_turned(tmp_path: Path) -> None:
 
 
 def test_labels_side_by_side_have_air() -> None:
-    ruler = Ruler(choose_font([]), 9.0)
-    wide = ruler.size("mm").width
-    assert ruler.turned(["a", "mm"], wide / 0.84) == 0
-    assert ruler.turned(["a", "mm"], wide / 0.86) == 90
+    wide = text_size("mm", 9.0).width
+    assert label_rotation(["a", "mm"], 9.0, wide / 0.84) == 0
+    assert label_rotation(["a", "mm"], 9.0, wide / 0.86) == 90
 
 
 def test_a_line_parts_each_panel(tmp_path: Path) -> None:
     """As many dark pixels more as two lines in each of two panels have."""
     counts = []
-    for part in (None, (2, 3)):
-        draw_heads(np.zeros((1, 2, 4, 5)), list("wxyz"), list("abcde"), tmp_path / "a.png", part=part)
+    for prompt_end in (None, (2, 3)):
+        draw_heads(np.zeros((1, 2, 4, 5)), list("wxyz"), list("abcde"), tmp_path / "a.png", prompt_end=prompt_end)
         counts.append(int((np.asarray(imread(tmp_path / "a.png"))[:, :, :3].max(axis=2) < 0.7).sum()))
     assert counts[1] - counts[0] > 2 * (4 + 5) * 0.26 * 120 * 0.9
 
