@@ -41,7 +41,7 @@ def test_export_and_then_the_other_commands(antiphon, run: str, flags: list[str]
     first, note, last = ended.err.split("\n")[:-1]
     bits = ", with weights of 8 bits" if flags else ""
     assert first == f"antiphon: writing {run} for ctranslate2{bits}"
-    assert "a run does the same with patience 1" in note
+    assert "a run with patience 1 does the same" in note
     assert last.startswith(f"antiphon: wrote {out} (0.")
     assert last.endswith(f"; next: {program()} generate {shlex.quote(str(out))} FILE")
     answers = [antiphon("generate", folder, stdin=STDIN) for folder in (run, str(out))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -147,7 +148,7 @@ def indexed(*names: object) -> Callable[[Path], None]:
         (changed(encoder_attention_heads=3), "model.encoder.heads: 3 heads do not divide the size 16"),
         (
             changed(decoder_ffn_dim=25),
-            "decoder.blocks.0.feedforward.W_1.weight is [24, 16], its config.json asks for [25",
+            "decoder.blocks.0.feedforward.W_1.weight is [24, 16], its config.json needs [25",
         ),
         (changed(dropout=1.5), "config.json: dropout: 1.5 cannot be imported"),
         (changed(max_position_embeddings=1), "config.json: max_position_embeddings: 1 cannot be imported"),
@@ -162,8 +163,9 @@ def indexed(*names: object) -> Callable[[Path], None]:
         (indexed("one.safetensors", 1), "its weight_map does not name files beside it"),
         (indexed("one.safetensors", "two.safetensors"), "two.safetensors: cannot be read"),
         (without_a_norm, "its weights are not those of its config.json"),
-        (cut_short, "source.spm: not a sentencepiece model (it ends too early)"),
-        (lambda folder: (folder / "source.spm").write_bytes(b"\xff" * 99), "(a number has more than 64 bits)"),
+        (cut_short, "source.spm: not a sentencepiece model (Error parsing message"),
+        (lambda folder: (folder / "source.spm").write_bytes(b"\xff" * 99), "source.spm: not a sentencepiece model"),
+        (lambda folder: (folder / "source.spm").write_bytes(b""), "not a sentencepiece model (it has no pieces)"),
         (without_unknown, "has no <unk>"),
         (with_ids(new="4"), "vocab.json: the id of 'new' is '4'; copy it again"),
         (with_ids(new=5000), "names 1 pieces beyond its table of"),
@@ -187,6 +189,12 @@ def test_what_cannot_be_imported_has_a_reason(
     assert reason in ended.err
     assert "Traceback" not in ended.err
     assert {path.name for path in tmp_path.iterdir()} <= {"spoilt", "one.safetensors"}
+
+
+def test_a_missing_package_has_a_remedy(antiphon, opus: Path, tmp_path: Path, monkeypatch) -> None:  # noqa: ANN001
+    monkeypatch.setitem(sys.modules, "sentencepiece.sentencepiece_model_pb2", None)
+    ended = antiphon("import", str(opus), "--out", str(tmp_path / "model"))
+    assert (ended.code, "pip install 'antiphon[import]'" in ended.err) == (2, True)
 
 
 def test_nothing_is_overwritten(antiphon, opus: Path, tmp_path: Path) -> None:  # noqa: ANN001

@@ -22,8 +22,8 @@ from antiphon.data.batches import source_batch
 from antiphon.data.tokenizers import EOS, PAD, SOS, UNK, WordTokenizer
 from antiphon.errors import ModelFolderError, UserError
 from antiphon.export.base import export_model
-from antiphon.export.ctranslate2_engine import Translators
-from antiphon.export.ctranslate2_write import positions_of, vocabulary_map
+from antiphon.export.ctranslate2_engine import TranslatorPool
+from antiphon.export.ctranslate2_write import position_counts, vocabulary_map
 from antiphon.inference.generator import Generator
 from antiphon.model_folder import load_model, open_model, save_model
 from antiphon.models.build import build_model
@@ -265,7 +265,7 @@ def test_what_it_cannot_do_is_said_at_once(both: Callable[..., Both]) -> None:
         export.generate(TEXTS[0], sample=True, min_length=2, max_length=600)
     sample, least, longest = caught.value.problems
     assert sample.startswith("sample: CTranslate2 draws random numbers for a batch")
-    assert least.startswith("min_length: CTranslate2 takes a token out before its softmax")
+    assert least.startswith("min_length: CTranslate2 removes a token before the softmax")
     assert longest.startswith("max_length: 600, but the export has 512 positions; give at most that")
     for wish in ({"coverage": 0.2}, {"diversity": 0.5}, {"require": ["w1"]}, {"replace_unknown": True}):
         with pytest.raises(UserError, match=f"^{next(iter(wish))}: CTranslate2 does not have it; leave it out, or use"):
@@ -289,17 +289,17 @@ def test_a_target_longer_than_the_positions_is_refused(both: Callable[..., Both]
 
 def test_how_many_positions_there_are() -> None:
     config = config_of(MODELS["mixed"])
-    assert positions_of(config) == {"encoder": 31, "decoder": 40}  # learnt: its own end
+    assert position_counts(config) == {"encoder": 31, "decoder": 40}  # learnt: its own end
     config = config_of(MODELS["pre"])
     long = config.model_copy(update={"decoding": config.decoding.model_copy(update={"max_length": 900})})
-    assert positions_of(long) == {"encoder": 31, "decoder": 900}
+    assert position_counts(long) == {"encoder": 31, "decoder": 900}
 
 
 def test_models_that_cannot_be_expressed_are_refused_with_the_reason(tmp_path: Path) -> None:
     reasons = {
         "bahdanau": ["model.encoder.kind: CTranslate2 has Transformers only, not gru", "model.decoder.kind: "],
         "mixed": ["model.decoder.kind: CTranslate2 has Transformers only, not luong; export it with --to onnx"],
-        "transformer-lm": ["model.kind: CTranslate2 is given an encoder and a decoder, not a language-model"],
+        "transformer-lm": ["model.kind: CTranslate2 has encoder-decoders only, not a language-model"],
         "transformer-concatenated": ["model.kind: CTranslate2 is given an encoder and a decoder, not a concatenated"],
     }
     for kind, expected in reasons.items():
@@ -407,18 +407,18 @@ def test_joint_ngrams_go_along(tmp_path: Path, both: Callable[..., Both]) -> Non
 def test_threads_go_to_one_sentence_or_to_several_batches(both: Callable[..., Both]) -> None:
     """A float32 model has both ways, the second only once it is asked for; int8 has one thread for each batch."""
     path = str(both("pre").folder)
-    apart = Translators(path, threads=2, int8=False)
-    assert [apart.of(sentences).num_translators for sentences in (1, 2, 64)] == [1, 2, 2]
-    assert apart.of(2) is apart.of(64)
-    for one in (Translators(path, threads=2, int8=True), Translators(path, threads=1, int8=False)):
-        assert one.of(1) is one.of(2)
-        assert one.of(1).num_translators == one.threads
+    pool = TranslatorPool(path, threads=2, int8=False)
+    assert [pool.translator(sentences).num_translators for sentences in (1, 2, 64)] == [1, 2, 2]
+    assert pool.translator(2) is pool.translator(64)
+    for one in (TranslatorPool(path, threads=2, int8=True), TranslatorPool(path, threads=1, int8=False)):
+        assert one.translator(1) is one.translator(2)
+        assert one.translator(1).num_translators == one.threads
 
 
 def test_a_folder_that_has_gone_is_named(both: Callable[..., Both], tmp_path: Path) -> None:
     """The second way is read late: by then the folder may have been moved."""
     shutil.copytree(both("pre").folder, tmp_path / "moved")
-    apart = Translators(str(tmp_path / "moved"), threads=2, int8=False)
+    pool = TranslatorPool(str(tmp_path / "moved"), threads=2, int8=False)
     shutil.rmtree(tmp_path / "moved")
     with pytest.raises(ModelFolderError, match=r"moved: CTranslate2 cannot read it .* export the model again"):
-        apart.of(2)
+        pool.translator(2)

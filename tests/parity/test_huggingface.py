@@ -21,7 +21,7 @@ from antiphon.data.foreign_tokenizers import UNKNOWN
 from antiphon.data.tokenizers import EOS, PAD, SOS, SPECIALS, UNK, Tokenizer
 from antiphon.errors import UserError
 from antiphon.export.base import export_model
-from antiphon.export.sentencepiece_models import inner_tokenizer, read_spm
+from antiphon.export.sentencepiece_models import convert_sentencepiece, read_sentencepiece
 from antiphon.inference.generator import Generator
 from antiphon.model_folder import load_model, open_model, save_model
 from antiphon.models.build import build_model
@@ -148,7 +148,7 @@ def test_two_vocabularies_have_no_tokenizer_there(tmp_path: Path) -> None:
     folder = export_model(tmp_path / "run", "huggingface", tmp_path / "out")
     assert not (folder / "tokenizer.json").exists()
     [_, note] = json.loads((folder / "export.json").read_text())["facts"]["notes"]
-    assert "takes and gives ids" in note
+    assert "takes and returns ids" in note
 
 
 @pytest.mark.parametrize(
@@ -203,16 +203,13 @@ def test_a_round_trip_is_equal(tmp_path: Path) -> None:
 )
 def test_pieces_are_those_of_sentencepiece(tmp_path: Path, kind: str, options: dict[str, Any]) -> None:
     (tmp_path / "one.spm").write_bytes(content := spm("source", model_type=kind, **options))
-    theirs, read = sentencepiece.SentencePieceProcessor(model_proto=content), read_spm(tmp_path / "one.spm")
-    numbers = range(theirs.get_piece_size())
-    assert [piece.text for piece in read.pieces] == [theirs.id_to_piece(number) for number in numbers]
-    assert [piece.score for piece in read.pieces] == [theirs.get_score(number) for number in numbers]
-    inner = inner_tokenizer(read)
+    theirs = sentencepiece.SentencePieceProcessor(model_proto=content)
+    found, inner = convert_sentencepiece(read_sentencepiece(tmp_path / "one.spm"))
+    assert found == kind
     for text in [*TEXTS, *ODD, "aqq漢ka", "<x>tor"]:
         expected = theirs.encode(text, out_type=str)
-        found = inner.encode(text).tokens
         known = [piece if theirs.piece_to_id(piece) != theirs.unk_id() else UNKNOWN for piece in expected]
-        assert [piece if piece in inner.get_vocab() else UNKNOWN for piece in found] == known
+        assert [piece if piece in inner.get_vocab() else UNKNOWN for piece in inner.encode(text).tokens] == known
 
 
 def renamed(tokenizer: Tokenizer, names: dict[str, int]) -> Tensor:

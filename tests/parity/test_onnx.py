@@ -293,9 +293,9 @@ def test_it_says_its_name(lstm: Pair) -> None:
 
 
 def test_what_needs_the_network_is_refused(lstm: Pair, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="an export to onnx has no network to look into; use the run"):
+    with pytest.raises(UserError, match="an export to onnx has no network to inspect; use the run"):
         api.positions(lstm.export, tmp_path / "positions.png")
-    with pytest.raises(UserError, match="an export to onnx has no network to look into; use the run"):
+    with pytest.raises(UserError, match="an export to onnx has no network to inspect; use the run"):
         api.map_sentences(lstm.export, TEXTS[:5])
 
 

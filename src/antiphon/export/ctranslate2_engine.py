@@ -1,5 +1,4 @@
-"""CTranslate2 behind a Generator."""
-# T target steps, S source steps
+"""The engine of a Generator that computes with CTranslate2."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from ctranslate2 import GenerationStepResult, Translator
 from antiphon.data.source import Read
 from antiphon.errors import ModelFolderError, UserError
 from antiphon.export.base import ExportFolder
-from antiphon.export.ctranslate2_write import names
+from antiphon.export.ctranslate2_write import token_names
 from antiphon.inference.engine import EngineModel
 from antiphon.inference.generation import Copies, Heads
 from antiphon.inference.inputs import Question, Wording, wording_of
@@ -24,42 +23,36 @@ from antiphon.search.hypothesis import Hypothesis
 from antiphon.search.options import SearchOptions
 from antiphon.search.trace import Observer
 
-__all__ = ["CTranslate2Engine", "Translators", "load"]
-
-# Threads for CTranslate2: all of them for one sentence, or one for each of several batches.
+__all__ = ["CTranslate2Engine", "TranslatorPool", "load"]
 
 
-class Translators:
-    """One model, read for one sentence at a time or for several batches at once.
+class TranslatorPool:
+    """CTranslate2 TranslatorPool for a single sentence, where all threads share each matrix product, and for batches.
 
-    Threads that share each small product wait for one another at each. Batches do better with a thread each; a
-    sentence alone has no other use for them, unless its products are of int8: those are slower with two threads than
-    with one (decision 0018). Each way holds the weights; the second is read when it is first asked for.
+    Threads that share small products wait for one another, so batches run in parallel with one thread each. A single
+    sentence uses all threads, unless its products are int8: those are slower with two threads than with one (decision
+    0018). Each Translator holds the weights; it is opened when it is first needed.
     """
 
     def __init__(self, path: str, *, threads: int, int8: bool) -> None:
         self.threads = threads
         self._path = path
-        self._apart = threads == 1 or int8
-        self._read = Lock()
-        self._alone: Translator | None = None
-        self._many: Translator | None = None
-        self.of(1)  # what cannot be read is said at once
+        self._always_parallel = threads == 1 or int8
+        self._lock = Lock()
+        self._opened: dict[bool, Translator] = {}  # by whether batches run in parallel
+        self.translator(1)  # an unreadable folder fails here
 
-    def of(self, sentences: int) -> Translator:
-        """The translator for a batch of so many."""
-        with self._read:
-            if sentences > 1 or self._apart:
-                if self._many is None:
-                    self._many = self._opened(at_once=self.threads, threads=1)
-                return self._many
-            if self._alone is None:
-                self._alone = self._opened(at_once=1, threads=self.threads)
-            return self._alone
+    def translator(self, sentences: int) -> Translator:
+        """The Translator for a batch of this size."""
+        parallel = sentences > 1 or self._always_parallel
+        with self._lock:
+            if parallel not in self._opened:
+                self._opened[parallel] = self._open(*((self.threads, 1) if parallel else (1, self.threads)))
+            return self._opened[parallel]
 
-    def _opened(self, *, at_once: int, threads: int) -> Translator:
+    def _open(self, batches: int, threads: int) -> Translator:
         try:
-            return Translator(self._path, inter_threads=at_once, intra_threads=threads)
+            return Translator(self._path, inter_threads=batches, intra_threads=threads)
         except (RuntimeError, ValueError) as error:
             fact = str(error).strip().split("\n")[0]
             raise ModelFolderError(
@@ -67,53 +60,52 @@ class Translators:
             ) from error
 
 
-# Loads a CTranslate2 export.
-
-
 def load(export: ExportFolder) -> EngineModel:
-    """It takes as many threads as torch would."""
+    """Load an export; it gets as many threads as torch has."""
     positions = export.facts.get("positions")
     if not isinstance(positions, int):
         raise ModelFolderError(f"{export.path}: export.json lacks the number of positions; export the model again")
     int8 = export.facts.get("int8") is True
-    translators = Translators(str(export.path), threads=torch.get_num_threads(), int8=int8)
+    pool = TranslatorPool(str(export.path), threads=torch.get_num_threads(), int8=int8)
     wording = wording_of(export.config, export.source, export.target)
     sizes, short = (export.source.size, export.target.size), export.facts.get("shortlist") is True
-    engine = CTranslate2Engine(translators, wording, tokens=sizes, longest=positions, shortlist=short)
+    engine = CTranslate2Engine(pool, wording, tokens=sizes, longest=positions, shortlist=short)
     return EngineModel(export.config, engine, export.source, export.target)
 
 
-# What this engine has; every other option must have its default value.
-HAS = {"beam", "n_best", "max_length", "length_penalty", "batch_size", "patience", "log_probs", "shortlist", "joint"}
-WHY = {
-    "sampling": "CTranslate2 draws random numbers for a batch, so an answer would depend on its company",
+# Search options of this engine; the others must have their default values.
+SUPPORTED = {"beam", "n_best", "max_length", "length_penalty", "batch_size", "patience", "log_probs", "shortlist"}
+SUPPORTED |= {"joint"}
+REASONS = {
+    "sampling": "CTranslate2 draws random numbers for a batch, so an answer would depend on the rest of it",
     **dict.fromkeys(
         ("min_length", "min_ratio", "no_repeat", "forbid"),
-        "CTranslate2 takes a token out before its softmax and ranks what is left by other numbers",
+        "CTranslate2 removes a token before the softmax, which changes the probabilities of the others",
     ),
 }
-CALLED = {"sampling": "sample", "unknown": "replace_unknown"}  # elsewhere the option has the name of its field
-OTHERWISE = "leave it out, or use the run that the export was made from"
-NAMED = 5  # targets that are too long; the others are counted
-# With no penalty at all CTranslate2 stops early, at answers that are not always the n best; length ^ 1e-30 is 1.
-NONE = 1e-30
+OPTION_NAMES = {"sampling": "sample", "unknown": "replace_unknown"}  # the others are named as their fields
+REMEDY = "leave it out, or use the run that the export was made from"
+LISTED = 5  # targets named in a message; the others are counted
+# Without a length penalty CTranslate2 stops early, before it has the n best; length ^ 1e-30 is 1.
+NO_PENALTY = 1e-30
 
 
 @dataclass(frozen=True)
-class Asked:
-    """Sources and prefixes as CTranslate2 reads them, and the options of their search."""
+class TranslationRequest:
+    """Sources and target prefixes as tokens of CTranslate2, and the search options."""
 
     sources: list[list[str]]
     prefixes: list[list[str]]
     options: SearchOptions
 
-    def only(self, rows: list[int]) -> Asked:
+    def select(self, rows: list[int]) -> TranslationRequest:
+        """The request for some of its sentences."""
         return replace(self, sources=[self.sources[row] for row in rows], prefixes=[self.prefixes[row] for row in rows])
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What CTranslate2 said, and what it told of it; None: not in our meaning."""
+class Translation:
+    """A hypothesis of CTranslate2. The score or log_probs are None if they are not those of our definition."""
 
     tokens: list[int]
     score: float | None
@@ -121,56 +113,52 @@ class Answer:
 
 
 class CTranslate2Engine:
-    """A Transformer as CTranslate2 computes it: greedily, or with a beam.
+    """A Transformer computed by CTranslate2: greedy search or a beam.
 
-    Its beam is not the one of the lectures. It stays full: `beam` hypotheses go on beside those that have ended, until
-    beam x patience have. A run does that, too, if `patience` is given; here it is 1 unless given. Three things more
-    differ where a beam is wider than 1:
-    - tokens that are never said (<unk>, ..) leave before the softmax, so hypotheses compete with log p of what is
-      left; in a trained model that is nearly the same, and if log_probs are asked for, scores are those of the model
-    - those that max_length cuts compete with those that have ended
+    Its beam stays full: `beam` hypotheses continue beside those that have ended, until beam x patience have. A run does
+    the same if `patience` is given; here its default is 1. With a beam wider than 1, three things more differ:
+    - tokens that are never generated (<unk>, …) are removed before the softmax, so renormalised probabilities rank the
+      hypotheses. For a trained model the difference is small; with log_probs the scores are those of the model.
+    - hypotheses truncated by max_length compete with those that have ended
     - right after a prefix, only the best hypothesis may end
 
-    With a shortlist, a sentence may say what the lists of all sentences of its batch have: there an answer can depend
-    on its company. Its score is of what is left, unless it is read once more (beams with log_probs, answers after a
-    prefix): that is of the whole vocabulary.
+    A shortlist is the union over the batch, so an answer can depend on the rest of its batch. Scores are normalised
+    over the shortlist, unless they are computed again (beams with log_probs, answers after a prefix).
     """
 
     name = "ctranslate2"
     budget = None
 
     def __init__(
-        self, translators: Translators, wording: Wording, *, tokens: tuple[int, int], longest: int, shortlist: bool
+        self, pool: TranslatorPool, wording: Wording, *, tokens: tuple[int, int], longest: int, shortlist: bool
     ) -> None:
-        """`tokens`: how many each side has. `longest`: positions of the decoder. `shortlist`: the folder has one."""
-        self.translators = translators
-        self.workers = translators.threads + 1  # one batch more: its answers become text
+        """`tokens`: vocabulary sizes of source and target. `longest`: positions of the decoder."""
+        self.pool = pool
+        self.workers = pool.threads + 1  # while one more batch is converted to text
         self.shortlist = shortlist
         self.longest = longest
-        self._source, self._target = (names(size) for size in tokens)
+        self._source, self._target = (token_names(size) for size in tokens)
         self._ids = {name: number for number, name in enumerate(self._target)}
         self._end = wording.end
         self._forbidden = frozenset(wording.forbidden)
-        self._never = [[self._target[token]] for token in wording.forbidden]
+        self._suppressed = [[self._target[token]] for token in wording.forbidden]
 
     def problems(self, options: SearchOptions) -> list[str]:
-        lacking = [field.name for field in fields(options) if field.name not in HAS]
-        usual = {field.name: field.default for field in fields(options)}
-        found = [
-            f"{CALLED.get(name, name)}: {WHY.get(name, 'CTranslate2 does not have it')}; {OTHERWISE}"
-            for name in lacking
-            if getattr(options, name) != usual[name]
+        problems = [
+            f"{OPTION_NAMES.get(name, name)}: {REASONS.get(name, 'CTranslate2 does not have it')}; {REMEDY}"
+            for name, default in ((field.name, field.default) for field in fields(options))
+            if name not in SUPPORTED and getattr(options, name) != default
         ]
         if options.max_length > self.longest:
-            found.append(
+            problems.append(
                 f"max_length: {options.max_length}, but the export has {self.longest} positions; give at most that, "
                 "or raise decoding.max_length or data.target.max_length in the config of the run and export it again"
             )
         if options.shortlist and not self.shortlist:
-            found.append(
+            problems.append(
                 "shortlist: the export has none; `antiphon shortlist RUN` learns one, then export the run again"
             )
-        return found
+        return problems
 
     def write(
         self,
@@ -179,14 +167,14 @@ class CTranslate2Engine:
         options: SearchOptions,
         numbers: list[tuple[int, ...]],  # noqa: ARG002 (for sampling)
     ) -> list[list[Hypothesis]]:
-        """Of a beam, what comes after the n best has no log_probs: CTranslate2 would have to read it once more."""
-        asked = Asked(
+        """The hypotheses of each question; in a beam only the n best have log_probs, which cost a second pass."""
+        request = TranslationRequest(
             sources=[[self._source[token] for token in question.ids] for question in batch],
             prefixes=[[self._target[token] for token in prefix] for prefix in prefixes],
             options=options,
         )
-        found = self._greedy(asked) if options.beam == 1 else self._beam(asked)
-        return self._hypotheses(asked, found)
+        answers = self._greedy(request) if options.beam == 1 else self._beam(request)
+        return self._hypotheses(request, answers)
 
     def watch(self, question: Question, options: SearchOptions, observer: Observer) -> list[Hypothesis]:  # noqa: ARG002
         raise UserError(
@@ -199,19 +187,19 @@ class CTranslate2Engine:
             problems = [
                 f"target {row + 1}: {len(targets[row])} tokens with </s>, but the export has {self.longest} positions; "
                 "shorten it, or use the run"
-                for row in long[:NAMED]
+                for row in long[:LISTED]
             ]
-            more = len(long) - NAMED
+            more = len(long) - LISTED
             raise UserError(problems if more <= 0 else [*problems, f"and {more} more that are too long"])
-        read = [[self._source[token] for token in source] for source in sources if isinstance(source, list)]
-        return self._forced(read, targets, size)
+        texts = [[self._source[token] for token in source] for source in sources if isinstance(source, list)]
+        return self._forced(texts, targets, size)
 
     def weights(
         self,
         sources: list[Read],
         targets: list[list[int]],  # noqa: ARG002
     ) -> list[np.ndarray | None]:
-        """None: CTranslate2 hands out one layer, and a run shows the mean of all."""
+        """None: CTranslate2 returns the attention of one layer, and a run shows the mean of all."""
         return [None] * len(sources)
 
     def copies(
@@ -224,132 +212,132 @@ class CTranslate2Engine:
 
     def look(self, source: Read, target: list[int]) -> Heads:  # noqa: ARG002
         raise UserError(
-            "attention: CTranslate2 does not hand out every layer and head; use the run that the export was made from"
+            "attention: CTranslate2 does not return every layer and head; use the run that the export was made from"
         )
 
-    def _greedy(self, asked: Asked) -> list[list[Answer]]:
-        """Where a token is said that must not be, once more without it; elsewhere it makes no difference.
+    def _greedy(self, request: TranslationRequest) -> list[list[Translation]]:
+        """Greedy answers. Only those with a forbidden token are computed again with forbidden tokens suppressed.
 
-        So log p is not that of what is left when forbidden tokens are out. Nor does a prefix count to CTranslate2.
+        So the others have log p of the full softmax. CTranslate2 leaves a prefix out of its scores.
         """
-        answers = self._walk(asked, never=None)
+        answers = self._greedy_pass(request, suppressed=None)
         wrong = [row for row, answer in enumerate(answers) if not self._forbidden.isdisjoint(answer.tokens)]
-        again = self._walk(asked.only(wrong), never=self._never) if wrong else []
+        again = self._greedy_pass(request.select(wrong), suppressed=self._suppressed) if wrong else []
         for row, answer in zip(wrong, again, strict=True):
-            answers[row] = Answer(answer.tokens, None, None)
-        both = zip(answers, asked.prefixes, strict=True)
-        return [[Answer(answer.tokens, None, None) if prefix else answer] for answer, prefix in both]
+            answers[row] = Translation(answer.tokens, None, None)
+        both = zip(answers, request.prefixes, strict=True)
+        return [[Translation(answer.tokens, None, None) if prefix else answer] for answer, prefix in both]
 
-    def _walk(self, asked: Asked, *, never: list[list[str]] | None) -> list[Answer]:
-        seen: list[list[float]] = [[] for _ in asked.sources]
+    def _greedy_pass(self, request: TranslationRequest, *, suppressed: list[list[str]] | None) -> list[Translation]:
+        log_probs: list[list[float]] = [[] for _ in request.sources]
 
-        def watch(step: GenerationStepResult) -> bool:
-            seen[step.batch_id].append(step.log_prob)
+        def record(step: GenerationStepResult) -> bool:
+            log_probs[step.batch_id].append(step.log_prob)
             return False
 
-        told = asked.options.log_probs
-        results = self._translate(asked, never=never, kept=1, watch=watch if told else None)
+        wanted = request.options.log_probs
+        results = self._translate(request, suppressed=suppressed, finished=1, callback=record if wanted else None)
         return [
-            Answer([self._ids[token] for token in result.hypotheses[0]], result.scores[0], row if told else None)
-            for result, row in zip(results, seen, strict=True)
+            Translation([self._ids[token] for token in result.hypotheses[0]], result.scores[0], row if wanted else None)
+            for result, row in zip(results, log_probs, strict=True)
         ]
 
-    def _beam(self, asked: Asked) -> list[list[Answer]]:
-        """As many answers as the beam is wide, or as there are; those that have ended first."""
-        found = []
-        results = self._translate(asked, never=self._never, kept=_kept(asked.options), watch=None)
-        for result, prefix in zip(results, asked.prefixes, strict=True):
-            said = ([self._ids[token] for token in hypothesis] for hypothesis in result.hypotheses)
-            answers = [
-                Answer(tokens, None if prefix else score, None)
-                for tokens, score in zip(said, result.scores, strict=True)
-                if self._forbidden.isdisjoint(tokens)  # it fills the beam up with them if there is nothing else
+    def _beam(self, request: TranslationRequest) -> list[list[Translation]]:
+        """At most `beam` answers for each source; those that have ended come first."""
+        answers = []
+        results = self._translate(request, suppressed=self._suppressed, finished=_finished(request.options))
+        for result, prefix in zip(results, request.prefixes, strict=True):
+            hypotheses = ([self._ids[token] for token in hypothesis] for hypothesis in result.hypotheses)
+            allowed = [
+                Translation(tokens, None if prefix else score, None)
+                for tokens, score in zip(hypotheses, result.scores, strict=True)
+                if self._forbidden.isdisjoint(tokens)  # they fill a beam that has no other continuation
             ]
-            found.append(sorted(answers, key=lambda answer: not self._ended(answer.tokens)))
-        return found
+            answers.append(sorted(allowed, key=lambda answer: not self._ended(answer.tokens)))
+        return answers
 
     def _translate(
         self,
-        asked: Asked,
+        request: TranslationRequest,
         *,
-        never: list[list[str]] | None,
-        kept: int,
-        watch: Callable[[GenerationStepResult], bool] | None,
+        suppressed: list[list[str]] | None,
+        finished: int,
+        callback: Callable[[GenerationStepResult], bool] | None = None,
     ) -> list[Any]:
-        """`never` are sequences that are not said; `kept` answers have to end."""
-        options = asked.options
-        results: list[Any] = self.translators.of(len(asked.sources)).translate_batch(
-            asked.sources,
-            target_prefix=asked.prefixes if any(asked.prefixes) else None,
+        """Search until `finished` hypotheses have ended; `suppressed` sequences are never generated."""
+        options = request.options
+        results: list[Any] = self.pool.translator(len(request.sources)).translate_batch(
+            request.sources,
+            target_prefix=request.prefixes if any(request.prefixes) else None,
             beam_size=options.beam,
-            patience=kept / options.beam,
-            num_hypotheses=min(options.beam, kept),
-            length_penalty=options.length_penalty or NONE,
-            suppress_sequences=never,
+            patience=finished / options.beam,
+            num_hypotheses=min(options.beam, finished),
+            length_penalty=options.length_penalty or NO_PENALTY,
+            suppress_sequences=suppressed,
             max_decoding_length=options.max_length,
             min_decoding_length=0,
             max_input_length=0,
             use_vmap=options.shortlist,
             return_scores=True,
             return_end_token=True,
-            callback=watch,
+            callback=callback,
         )
         return results
 
-    def _hypotheses(self, asked: Asked, found: list[list[Answer]]) -> list[list[Hypothesis]]:
-        """Answers with scores of our meaning. Those after a prefix are ranked anew, because to us it counts."""
-        results, penalty = [], asked.options.length_penalty
-        for answers, prefix in zip(self._scored(asked, found), asked.prefixes, strict=True):
-            hypotheses = [self._hypothesis(answer, penalty) for answer in answers]
+    def _hypotheses(self, request: TranslationRequest, answers: list[list[Translation]]) -> list[list[Hypothesis]]:
+        """Hypotheses with our scores. Those after a prefix are ranked again, because our scores include it."""
+        results, penalty = [], request.options.length_penalty
+        for row, prefix in zip(self._with_log_probs(request, answers), request.prefixes, strict=True):
+            hypotheses = [self._hypothesis(answer, penalty) for answer in row]
             if prefix:
                 hypotheses.sort(key=lambda hypothesis: (not hypothesis.finished, -hypothesis.score))
             results.append(hypotheses)
         return results
 
-    def _scored(self, asked: Asked, found: list[list[Answer]]) -> list[list[Answer]]:
-        """The same answers; what was asked for and not told is read once more.
+    def _with_log_probs(self, request: TranslationRequest, answers: list[list[Translation]]) -> list[list[Translation]]:
+        """The same answers, rescored where log_probs or the score are missing.
 
-        Only the n best are asked about; of the whole beam, if a reranker will choose these.
+        log_probs are computed for the n best only; for the whole beam if a reranker chooses them.
         """
-        places = [(row, place) for row, answers in enumerate(found) for place in range(len(answers))]
-        best = asked.options.beam if asked.options.reranking else asked.options.n_best
-        wanted = best if asked.options.log_probs else 0
-        lacking = [
-            (row, place)
-            for row, place in places
-            if found[row][place].score is None or (place < wanted and found[row][place].log_probs is None)
+        options = request.options
+        wanted = (options.beam if options.reranking else options.n_best) if options.log_probs else 0
+        missing = [
+            (row, rank)
+            for row, ranked in enumerate(answers)
+            for rank, answer in enumerate(ranked)
+            if answer.score is None or (rank < wanted and answer.log_probs is None)
         ]
-        targets = [found[row][place].tokens for row, place in lacking]
-        read = self._forced([asked.sources[row] for row, _ in lacking], targets, asked.options.batch_size)
-        known = dict(zip(lacking, read, strict=True))
+        targets = [answers[row][rank].tokens for row, rank in missing]
+        rescored = self._forced([request.sources[row] for row, _ in missing], targets, options.batch_size)
+        known = dict(zip(missing, rescored, strict=True))
         return [
-            [
-                replace(answer, log_probs=known.get((row, place), answer.log_probs))
-                for place, answer in enumerate(answers)
-            ]
-            for row, answers in enumerate(found)
+            [replace(answer, log_probs=known.get((row, rank), answer.log_probs)) for rank, answer in enumerate(ranked)]
+            for row, ranked in enumerate(answers)
         ]
 
-    def _hypothesis(self, answer: Answer, length_penalty: float) -> Hypothesis:
+    def _hypothesis(self, answer: Translation, length_penalty: float) -> Hypothesis:
         finished = self._ended(answer.tokens)
         if answer.log_probs is not None:
             return Hypothesis.of(answer.tokens, answer.log_probs, finished=finished, length_penalty=length_penalty)
         assert answer.score is not None
-        return Hypothesis(tuple(answer.tokens), (), answer.score, finished)  # length ^ length_penalty is in it
+        return Hypothesis(
+            tuple(answer.tokens), (), answer.score, finished
+        )  # already divided by length ^ length_penalty
 
     def _forced(self, sources: list[list[str]], targets: list[list[int]], size: int) -> list[list[float]]:
-        """log p of given targets. CTranslate2 puts </s> behind each, which counts where it was there."""
+        """log p of given targets. CTranslate2 appends </s> to each; it is dropped from targets that lack it."""
         if not targets:
             return []
         bare = [target[:-1] if self._ended(target) else target for target in targets]
-        said = [[self._target[token] for token in target] for target in bare]
-        results = self.translators.of(len(sources)).score_batch(sources, said, max_batch_size=size, max_input_length=0)
+        texts = [[self._target[token] for token in target] for target in bare]
+        translator = self.pool.translator(len(sources))
+        results = translator.score_batch(sources, texts, max_batch_size=size, max_input_length=0)
         return [result.log_probs[: len(target)] for result, target in zip(results, targets, strict=True)]
 
     def _ended(self, tokens: list[int]) -> bool:
         return tokens[-1:] == [self._end]
 
 
-def _kept(options: SearchOptions) -> int:
-    """So many answers have to end: rounded up, as PatientBeam does. CTranslate2 gets a patience that makes it whole."""
+def _finished(options: SearchOptions) -> int:
+    """The number of hypotheses that have to end: beam x patience, rounded up as in PatientBeam."""
     return math.ceil(options.beam * (1.0 if options.patience is None else options.patience))

@@ -1,5 +1,5 @@
-"""Exports to CTranslate2: the fastest home of a Transformer on a CPU."""
-# H state size, V vocabulary
+"""Export to CTranslate2, the fastest engine for a Transformer on a CPU."""
+# H hidden size
 
 from __future__ import annotations
 
@@ -25,41 +25,41 @@ from antiphon.models.layers.positions import LearntPositions, Positions, Sinusoi
 from antiphon.models.model import EncoderDecoder
 from antiphon.ngrams.shortlist import Shortlist, load_shortlist
 
-__all__ = ["model_problems", "names", "positions_of", "transformer_spec", "write"]
+__all__ = ["position_counts", "token_names", "transformer_spec", "unsupported", "write"]
 
-# The weights of a Transformer, as the specification of CTranslate2 names them.
+# Model: the weights of a Transformer as a CTranslate2 specification.
 
 ACTIVATIONS = {"relu": Activation.RELU, "gelu": Activation.GELU, "swish": Activation.SWISH}
-LEAST = 512  # positions of the decoder, so that a longer answer than usual can be asked for
-OTHERWISE = "export it with --to onnx"
-# The largest weight of 8 bits. Processors without VNNI add two products in 16 bits, and inputs go up to 255: with 127
-# as CTranslate2 has it the sums are cut there, and the answers of many a model are wrong; 2 x 255 x 64 still fits.
+LEAST = 512  # positions of the decoder, so that max_length can be raised after the export
+REMEDY = "export it with --to onnx"
+# The largest int8 weight. Processors without VNNI add two products in 16 bits, and inputs go up to 255: with 127, as
+# CTranslate2 has it, the sums saturate and many models give wrong answers; 2 x 255 x 64 still fits.
 LARGEST = 64
 
 
-def model_problems(config: Config) -> list[str]:
-    """A sentence for each part that CTranslate2 cannot express."""
+def unsupported(config: Config) -> list[str]:
+    """A sentence for each part that CTranslate2 does not support."""
     model = config.model
     if not isinstance(model, EncoderDecoderConfig):
-        return [f"model.kind: CTranslate2 is given an encoder and a decoder, not a {model.kind}; {OTHERWISE}"]
-    found = []
+        return [f"model.kind: CTranslate2 has encoder-decoders only, not a {model.kind}; {REMEDY}"]
+    problems = []
     [encoder] = model.encoders  # several are refused before
     for name, part in (("encoder", encoder), ("decoder", model.decoder)):
         if not isinstance(part, TransformerConfig):
-            found.append(f"model.{name}.kind: CTranslate2 has Transformers only, not {part.kind}; {OTHERWISE}")
+            problems.append(f"model.{name}.kind: CTranslate2 has Transformers only, not {part.kind}; {REMEDY}")
         elif part.norm != "layer":
-            found.append(f"model.{name}.norm: CTranslate2 has layer norms only, not {part.norm} norms; {OTHERWISE}")
+            problems.append(f"model.{name}.norm: CTranslate2 has layer norms only, not {part.norm} norms; {REMEDY}")
         elif part.positions == "none":
-            found.append(f"model.{name}.positions: CTranslate2 has no Transformer without them; {OTHERWISE}")
+            problems.append(f"model.{name}.positions: CTranslate2 has no Transformer without them; {REMEDY}")
     if encoder.ngrams:
-        found.append(f"model.encoder.ngrams: CTranslate2 has no vectors of n-grams; {OTHERWISE}")
-    return found
+        problems.append(f"model.encoder.ngrams: CTranslate2 has no vectors of n-grams; {REMEDY}")
+    return problems
 
 
-def positions_of(config: Config) -> dict[str, int]:
-    """How many positions each side gets: a table of sines is cut there, a learnt one has its own end.
+def position_counts(config: Config) -> dict[str, int]:
+    """The number of positions of encoder and decoder; a learnt table has its own size.
 
-    A source is cut at data.source.max_length before it is read, so the encoder never needs more than that and </s>.
+    A source is truncated to data.source.max_length, so the encoder needs that many and one for </s>.
     """
     source, target = config.data.text, config.data.target
     assert isinstance(config.model, EncoderDecoderConfig)
@@ -74,13 +74,13 @@ def positions_of(config: Config) -> dict[str, int]:
     return longest
 
 
-def names(size: int) -> list[str]:
-    """What the tokens are called in CTranslate2: the specials as here, the others by their ids, which are unique."""
+def token_names(size: int) -> list[str]:
+    """The tokens as CTranslate2 knows them: the specials by name, the others by id."""
     return [*SPECIALS, *map(str, range(len(SPECIALS), size))]
 
 
 def transformer_spec(loaded: LoadedModel, *, int8: bool) -> Any:  # noqa: ANN401 (CTranslate2 has no types)
-    """The whole model: weights, vocabularies, and what stands around a sentence; ready to be saved."""
+    """The whole model, ready to be saved: weights, vocabularies and special tokens."""
     model, config = loaded.model, loaded.config.model
     assert isinstance(model, EncoderDecoder)
     assert isinstance(model.encoder, TransformerEncoder)
@@ -89,25 +89,25 @@ def transformer_spec(loaded: LoadedModel, *, int8: bool) -> Any:  # noqa: ANN401
     assert isinstance(config.encoder, TransformerConfig)
     assert isinstance(config.decoder, TransformerConfig)
     weights = {name: tensor.float().numpy() for name, tensor in model.state_dict().items()}
-    longest = positions_of(loaded.config)
+    longest = position_counts(loaded.config)
     spec = TransformerSpec(_encoder(config.encoder, weights), _decoder(config.decoder, weights))
     for part, module in (("encoder", model.encoder), ("decoder", model.decoder)):
         getattr(spec, part).position_encodings.encodings = _table(module.positions, longest[part])
-    spec.register_source_vocabulary(names(loaded.source_tokenizer.size))
-    spec.register_target_vocabulary(names(loaded.target_tokenizer.size))
+    spec.register_source_vocabulary(token_names(loaded.source_tokenizer.size))
+    spec.register_target_vocabulary(token_names(loaded.target_tokenizer.size))
     spec.config.bos_token = spec.config.decoder_start_token = SPECIALS[SOS]
     spec.config.eos_token, spec.config.unk_token = SPECIALS[EOS], SPECIALS[UNK]
     spec.config.add_source_eos = True
     spec.config.add_attribute("layer_norm_epsilon", LayerNorm(1).eps)
     if int8:
-        visit_spec(spec, _round)
+        visit_spec(spec, _quantize)
     spec.validate()
-    spec.optimize()  # what is tied is saved once
+    spec.optimize()  # saves tied weights once
     return spec
 
 
 def _table(positions: Positions, longest: int) -> np.ndarray:
-    """The vectors that are added, as they are [positions, H]: CTranslate2 lays sines out otherwise than we do."""
+    """Position vectors [positions, H]; written out, because CTranslate2 orders sines and cosines differently."""
     if isinstance(positions, SinusoidalPositions):
         return positions.table(longest).float().numpy()
     assert isinstance(positions, LearntPositions)
@@ -115,7 +115,7 @@ def _table(positions: Positions, longest: int) -> np.ndarray:
 
 
 def _empty(kind: Any, config: TransformerConfig) -> Any:  # noqa: ANN401
-    """The specification of one side, still without weights."""
+    """The specification of encoder or decoder, still without weights."""
     return kind(
         config.layers,
         config.heads,
@@ -138,9 +138,9 @@ def _decoder(config: TransformerConfig, weights: dict[str, np.ndarray]) -> Any: 
     _blocks(spec, weights, "decoder", config)
     for number, block in enumerate(spec.layer):
         name = f"decoder.blocks.{number}"
-        query, told, output = block.attention.linear
+        query, memory, output = block.attention.linear
         _dense(query, weights, f"{name}.cross.W_Q")
-        _dense(told, weights, f"{name}.cross.W_K", f"{name}.cross.W_V")
+        _dense(memory, weights, f"{name}.cross.W_K", f"{name}.cross.W_V")
         _dense(output, weights, f"{name}.cross.W_O")
         _norm(block.attention.layer_norm, weights, f"{name}.norms.cross")
     _dense(spec.projection, weights, "decoder.output")
@@ -148,7 +148,7 @@ def _decoder(config: TransformerConfig, weights: dict[str, np.ndarray]) -> Any: 
 
 
 def _blocks(spec: Any, weights: dict[str, np.ndarray], side: str, config: TransformerConfig) -> None:  # noqa: ANN401
-    """What both sides have: the scale √d, a first norm, blocks, the last norm of pre order."""
+    """Fill in the parts that encoder and decoder share: scale √d, embedding norm, blocks, final norm of pre-norm."""
     spec.scale_embeddings = config.scale
     if config.embedding_norm:
         _norm(spec.layernorm_embedding, weights, f"{side}.embedding_norm")
@@ -165,18 +165,18 @@ def _blocks(spec: Any, weights: dict[str, np.ndarray], side: str, config: Transf
         _norm(spec.layer_norm, weights, f"{side}.norm")
 
 
-def _dense(spec: Any, weights: dict[str, np.ndarray], *dense: str) -> None:  # noqa: ANN401
-    """One linear map, or several of the same input one above the other."""
-    spec.weight = np.concatenate([weights[f"{name}.weight"] for name in dense])
-    spec.bias = np.concatenate([weights[f"{name}.bias"] for name in dense])
+def _dense(spec: Any, weights: dict[str, np.ndarray], *layers: str) -> None:  # noqa: ANN401
+    """A dense layer, or several layers of the same input concatenated."""
+    spec.weight = np.concatenate([weights[f"{name}.weight"] for name in layers])
+    spec.bias = np.concatenate([weights[f"{name}.bias"] for name in layers])
 
 
 def _norm(spec: Any, weights: dict[str, np.ndarray], name: str) -> None:  # noqa: ANN401
     spec.gamma, spec.beta = weights[f"{name}.weight"], weights[f"{name}.bias"]
 
 
-def _round(layer: Any, name: str, value: Any) -> None:  # noqa: ANN401
-    """w ≈ q / scale, with q an integer of 8 bits; one scale for each row of a table or a linear map."""
+def _quantize(layer: Any, name: str, value: Any) -> None:  # noqa: ANN401
+    """w ≈ q / scale with an int8 q and one scale for each row."""
     if name.endswith("/weight"):
         largest = np.abs(value).max(axis=1)
         scale = LARGEST / np.where(largest > 0, largest, 1)
@@ -184,29 +184,31 @@ def _round(layer: Any, name: str, value: Any) -> None:  # noqa: ANN401
         layer.weight_scale = scale.astype(np.float32)
 
 
+# Folder: the model and the shortlist.
+
 VOCABULARY_MAP = "vmap.txt"
 NOTES = [
-    "a beam of CTranslate2 stays full until as many answers have ended (patience 1), where that of a run shrinks; "
-    "a run does the same with patience 1"
+    "a beam of CTranslate2 stays full until as many hypotheses as it is wide have ended (patience 1), while the beam "
+    "of a run shrinks; a run with patience 1 does the same"
 ]
 
 
 def write(loaded: LoadedModel, folder: Path, int8: bool) -> dict[str, Any]:
-    """model.bin, config.json and vocabularies, which CTranslate2 also reads without us."""
-    if problems := model_problems(loaded.config):
+    """Write model.bin, config.json and vocabularies, which CTranslate2 reads without Antiphon, too."""
+    if problems := unsupported(loaded.config):
         raise UserError(problems)
     transformer_spec(loaded, int8=int8).save(str(folder))
     sizes = {"source_tokens": loaded.source_tokenizer.size, "target_tokens": loaded.target_tokenizer.size}
     shortlist = None if loaded.folder is None else load_shortlist(loaded.folder, **sizes)
     if shortlist is not None:
         write_text(folder / VOCABULARY_MAP, vocabulary_map(shortlist))
-    facts = {"positions": positions_of(loaded.config)["decoder"], "int8": int8}
+    facts = {"positions": position_counts(loaded.config)["decoder"], "int8": int8}
     return {**facts, "shortlist": shortlist is not None, "notes": NOTES}
 
 
 def vocabulary_map(shortlist: Shortlist) -> str:
-    """A line for each source token, of which the first is empty: what is always there."""
+    """A line of candidates for each source token; the first line, of no token, has those of every sentence."""
     highest = max(int(tokens.max(initial=0)) for tokens in (shortlist.tokens, shortlist.always))
-    source, target = names(len(shortlist.offsets) - 1), names(highest + 1)
+    source, target = token_names(len(shortlist.offsets) - 1), token_names(highest + 1)
     lists = [("", shortlist.always), *((source[token], shortlist.alone(token)) for token in range(len(source)))]
     return "".join(f"{name}\t{' '.join(target[token] for token in tokens)}\n" for name, tokens in lists if len(tokens))

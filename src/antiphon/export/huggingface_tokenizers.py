@@ -1,6 +1,7 @@
-"""The tokenizers of a folder of `transformers`, and which of their rows each of our ids is.
+"""The tokenizers of a `transformers` folder, and the row of their embedding tables for each of our ids.
 
-Here every vocabulary begins with <pad>, <s>, </s>, <unk>; there they stand anywhere. So ids change and pieces stay.
+Every vocabulary here begins with <pad>, <s>, </s>, <unk>; in `transformers` they can have any ids. So ids change and
+pieces stay.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tokenizers import Tokenizer as Inner
+from tokenizers import Tokenizer as HuggingFaceTokenizer
 from tokenizers import models, pre_tokenizers
 
 from antiphon.data.build_tokenizer import SOURCE_TOKENIZER, TARGET_TOKENIZER, load_tokenizer
@@ -18,149 +19,153 @@ from antiphon.data.foreign_tokenizers import PieceTokenizer
 from antiphon.data.tokenizers import Tokenizer
 from antiphon.errors import ModelFolderError, UserError
 from antiphon.export.huggingface_architecture import Architecture, read_json
-from antiphon.export.sentencepiece_models import inner_tokenizer, read_spm
+from antiphon.export.sentencepiece_models import convert_sentencepiece, read_sentencepiece
 
-__all__ = ["Side", "sides_of"]
+__all__ = ["ImportedTokenizer", "import_tokenizers"]
 
 UNKNOWN, LEAD, MASK = "<unk>", "<s>", "<mask>"
-OF_BART = {LEAD, "<pad>", "</s>", UNKNOWN, MASK}
+BART_SPECIALS = {LEAD, "<pad>", "</s>", UNKNOWN, MASK}
 
 
 @dataclass(frozen=True)
-class Side:
-    """One side of the pairs: its tokenizer here, and for each id the row that it has in their tables."""
+class ImportedTokenizer:
+    """The tokenizer of the source or the target, and the row of each id in the imported embedding table."""
 
     tokenizer: Tokenizer
     rows: list[int]
-    start_is_copy: bool  # their decoder starts with a token that means something else, too
+    start_is_copy: bool  # the token that starts their decoder has a second meaning, such as padding
 
 
 @dataclass(frozen=True)
-class Cut:
-    """How one side is cut there."""
+class _Vocabulary:
+    """A tokenizer of `transformers`: `model` (JSON) cuts a text into pieces, `ids` numbers them."""
 
     kind: str
-    names: dict[str, int]  # piece → id
+    ids: dict[str, int]
     model: str
-    lead: tuple[str, ...] = ()
+    lead: tuple[str, ...] = ()  # specials in front of every text
 
 
-def sides_of(folder: Path, facts: Architecture, source_rows: int, target_rows: int) -> tuple[Side, Side]:
-    """Source and target; their tables of vectors have so many rows."""
+def import_tokenizers(
+    folder: Path, architecture: Architecture, source_rows: int, target_rows: int
+) -> tuple[ImportedTokenizer, ImportedTokenizer]:
+    """The tokenizers of source and target, for embedding tables with these numbers of rows."""
     if (folder / SOURCE_TOKENIZER).is_file() and (folder / TARGET_TOKENIZER).is_file():  # an export of Antiphon
-        return _kept(folder / SOURCE_TOKENIZER, source_rows), _kept(folder / TARGET_TOKENIZER, target_rows)
+        return _own(folder / SOURCE_TOKENIZER, source_rows), _own(folder / TARGET_TOKENIZER, target_rows)
     try:
-        cuts = _marian(folder) if facts.model_type == "marian" else _bart(folder)
-        return _sides(folder, facts, cuts, (source_rows, target_rows))
+        source, target = _marian(folder) if architecture.model_type == "marian" else _bart(folder)
+        specials = _specials(folder, architecture, target)
+        return _renumbered(folder, source, specials, source_rows), _renumbered(folder, target, specials, target_rows)
     except UserError:
         raise
-    except Exception as error:  # of a file with other things in it; the Rust side raises plain Exception
+    except Exception as error:  # a file with unexpected content; the Rust side raises plain Exception
         raise ModelFolderError(f"{folder}: its tokenizer cannot be read ({error}); copy the whole folder") from error
 
 
-def _sides(folder: Path, facts: Architecture, cuts: tuple[Cut, Cut], rows: tuple[int, int]) -> tuple[Side, Side]:
-    """Their specials have any names and ids; config.json says which they are."""
-    called = {number: piece for piece, number in cuts[1].names.items()}
-    ids = (facts.pad_token_id, facts.decoder_start_token_id, facts.eos_token_id)
-    if unnamed := [number for number in ids if number not in called]:
-        raise ModelFolderError(
-            f"{folder}: config.json names the ids {unnamed}, which its vocabulary lacks; copy it again"
-        )
-    specials = [*(called[number] for number in ids), UNKNOWN]
-    return _side(folder, cuts[0], specials, rows[0]), _side(folder, cuts[1], specials, rows[1])
-
-
-def _kept(path: Path, rows: int) -> Side:
-    """A tokenizer of our own, whose ids stay."""
+def _own(path: Path, rows: int) -> ImportedTokenizer:
+    """A tokenizer that Antiphon wrote; its ids stay."""
     tokenizer = load_tokenizer(path)
     if tokenizer.size != rows:
         raise ModelFolderError(
             f"{path}: {tokenizer.size} tokens for a table of {rows} rows; copy the whole folder again"
         )
-    return Side(tokenizer, list(range(rows)), start_is_copy=False)
+    return ImportedTokenizer(tokenizer, list(range(rows)), start_is_copy=False)
 
 
-def _side(folder: Path, cut: Cut, specials: list[str], rows: int) -> Side:
-    """The four specials, then all other rows in their order; a row without a name is one that no text becomes."""
+def _specials(folder: Path, architecture: Architecture, target: _Vocabulary) -> list[str]:
+    """Their names of <pad>, <s>, </s> and <unk>; config.json has the ids of the first three."""
+    names = {number: piece for piece, number in target.ids.items()}
+    ids = (architecture.pad_token_id, architecture.decoder_start_token_id, architecture.eos_token_id)
+    if unnamed := [number for number in ids if number not in names]:
+        raise ModelFolderError(
+            f"{folder}: config.json names the ids {unnamed}, which its vocabulary lacks; copy it again"
+        )
+    return [*(names[number] for number in ids), UNKNOWN]
+
+
+def _renumbered(folder: Path, vocabulary: _Vocabulary, specials: list[str], rows: int) -> ImportedTokenizer:
+    """The four specials, then all other rows in their order. A row without a name encodes no text."""
     pad, start, end, unknown = specials
-    missing = [name for name in (pad, end, unknown) if cut.names.get(name, rows) >= rows]
-    if missing:
+    ids, lead = vocabulary.ids, vocabulary.lead
+    if missing := [name for name in (pad, end, unknown) if ids.get(name, rows) >= rows]:
         raise ModelFolderError(f"{folder}: its vocabulary of {rows} rows has no {', '.join(missing)}; copy it again")
-    if beyond := [name for name, number in cut.names.items() if number >= rows and name != MASK]:
+    if beyond := [name for name, number in ids.items() if number >= rows and name != MASK]:
         raise ModelFolderError(
             f"{folder}: its vocabulary names {len(beyond)} pieces beyond its table of {rows} rows, such as "
             f"{beyond[0]!r}; copy the whole folder again"
         )
-    own = [cut.names[name] for name in (pad, end, unknown)]
-    first = cut.names.get(start, own[0])
-    copied = first in own or start in cut.lead
+    own = [ids[name] for name in (pad, end, unknown)]
+    first = ids.get(start, own[0])
+    copied = first in own or start in lead
     taken = set(own) if copied else {*own, first}
     others = [number for number in range(rows) if number not in taken]
-    called = {number: piece for piece, number in cut.names.items()}
-    names = [called.get(number, f"<unused {number}>") for number in others]
-    silent = [name for name in names if name not in cut.names or name in cut.lead or name == MASK]
-    tokenizer = PieceTokenizer(cut.kind, names, cut.model, cut.lead, silent)
-    return Side(tokenizer, [own[0], first, own[1], own[2], *others], start_is_copy=copied)
+    names = {number: piece for piece, number in ids.items()}
+    pieces = [names.get(number, f"<unused {number}>") for number in others]
+    silent = [piece for piece in pieces if piece not in ids or piece in lead or piece == MASK]
+    tokenizer = PieceTokenizer(vocabulary.kind, pieces, vocabulary.model, lead, silent)
+    return ImportedTokenizer(tokenizer, [own[0], first, own[1], own[2], *others], start_is_copy=copied)
 
 
-def _marian(folder: Path) -> tuple[Cut, Cut]:
+def _marian(folder: Path) -> tuple[_Vocabulary, _Vocabulary]:
     """source.spm and target.spm cut, vocab.json has the ids; with separate_vocabs the target has its own."""
-    settings = folder / "tokenizer_config.json"
-    apart = settings.is_file() and bool(read_json(settings).get("separate_vocabs"))
-    names = _ids(folder / "vocab.json")
-    target_names = _ids(folder / "target_vocab.json") if apart else names
-    source, target = read_spm(folder / "source.spm"), read_spm(folder / "target.spm")
+    separate = _setting(folder, "separate_vocabs")
+    source_ids = _ids(folder / "vocab.json")
+    target_ids = _ids(folder / "target_vocab.json") if separate else source_ids
+    source, target = (
+        convert_sentencepiece(read_sentencepiece(folder / f"{side}.spm")) for side in ("source", "target")
+    )
     return (
-        Cut(source.name, names, inner_tokenizer(source).to_str()),
-        Cut(target.name, target_names, inner_tokenizer(target).to_str()),
+        _Vocabulary(source[0], source_ids, source[1].to_str()),
+        _Vocabulary(target[0], target_ids, target[1].to_str()),
     )
 
 
-def _bart(folder: Path) -> tuple[Cut, Cut]:
+def _bart(folder: Path) -> tuple[_Vocabulary, _Vocabulary]:
     """Byte-level BPE, from tokenizer.json or from vocab.json and merges.txt."""
     path = folder / "tokenizer.json"
-    if path.is_file():
-        names, model, prefixed = _from_tokenizer_json(path)
-    else:
-        names, model, prefixed = _from_merges(folder)
-    vocabulary = {**model["vocab"], NO_PIECE: max(model["vocab"].values()) + 1}
-    inner = Inner(models.BPE(vocabulary, model["merges"], unk_token=NO_PIECE))
-    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=prefixed, use_regex=True)
-    cut = Cut("bpe", names, inner.to_str(), lead=(LEAD,))
-    return cut, cut
+    ids, pieces, merges, prefixed = _tokenizer_json(path) if path.is_file() else _merges_txt(folder)
+    bpe = models.BPE({**pieces, NO_PIECE: max(pieces.values()) + 1}, merges, unk_token=NO_PIECE)
+    tokenizer = HuggingFaceTokenizer(bpe)
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=prefixed, use_regex=True)
+    vocabulary = _Vocabulary("bpe", ids, tokenizer.to_str(), lead=(LEAD,))
+    return vocabulary, vocabulary
 
 
 def _ids(path: Path) -> dict[str, int]:
     """A vocabulary: piece → id."""
-    names = read_json(path)
-    if wrong := [name for name, number in names.items() if type(number) is not int or number < 0]:
-        raise ModelFolderError(f"{path}: the id of {wrong[0]!r} is {names[wrong[0]]!r}; copy it again")
-    return names
+    ids = read_json(path)
+    if wrong := [name for name, number in ids.items() if type(number) is not int or number < 0]:
+        raise ModelFolderError(f"{path}: the id of {wrong[0]!r} is {ids[wrong[0]]!r}; copy it again")
+    return ids
 
 
-def _from_tokenizer_json(path: Path) -> tuple[dict[str, int], dict[str, Any], bool]:
+def _setting(folder: Path, key: str) -> bool:
+    """A switch in tokenizer_config.json; False without it."""
+    path = folder / "tokenizer_config.json"
+    return path.is_file() and bool(read_json(path).get(key))
+
+
+# Ids of all tokens, ids of the pieces alone, merges, and whether a text is given a space in front.
+ByteLevelBPE = tuple[dict[str, int], dict[str, int], list[Any], bool]
+
+
+def _tokenizer_json(path: Path) -> ByteLevelBPE:
     content = read_json(path)
     model, before = content.get("model") or {}, content.get("pre_tokenizer") or {}
     if model.get("type") != "BPE" or before.get("type") != "ByteLevel" or content.get("normalizer"):
         raise ModelFolderError(f"{path}: not the byte-level BPE of BART, which is all that can be imported")
-    added = {one["content"]: one["id"] for one in content.get("added_tokens", [])}
-    if others := sorted(set(added) - OF_BART):
+    added = {token["content"]: token["id"] for token in content.get("added_tokens", [])}
+    if others := sorted(set(added) - BART_SPECIALS):
         raise ModelFolderError(f"{path}: it has tokens of its own ({', '.join(others)}), which cannot be imported")
     merges = [tuple(pair.split(" ")) if isinstance(pair, str) else tuple(pair) for pair in model["merges"]]
-    return (
-        {**model["vocab"], **added},
-        {"vocab": model["vocab"], "merges": merges},
-        bool(before.get("add_prefix_space")),
-    )
+    return {**model["vocab"], **added}, model["vocab"], merges, bool(before.get("add_prefix_space"))
 
 
-def _from_merges(folder: Path) -> tuple[dict[str, int], dict[str, Any], bool]:
-    names, path = _ids(folder / "vocab.json"), folder / "merges.txt"
+def _merges_txt(folder: Path) -> ByteLevelBPE:
+    ids, path = _ids(folder / "vocab.json"), folder / "merges.txt"
     try:
         lines = path.read_text("utf-8").split("\n")
     except OSError as error:
         raise ModelFolderError(f"{path}: cannot be read ({error.strerror}); copy the whole folder") from error
     merges = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
-    settings = folder / "tokenizer_config.json"
-    prefixed = settings.is_file() and bool(read_json(settings).get("add_prefix_space"))
-    return names, {"vocab": names, "merges": merges}, prefixed
+    return ids, ids, merges, _setting(folder, "add_prefix_space")

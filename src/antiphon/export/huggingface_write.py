@@ -1,6 +1,7 @@
-"""Export to Hugging Face: a folder of the Marian architecture that `transformers` loads. It is not needed to write it.
+"""Export to Hugging Face: a folder of the Marian architecture, which `transformers` loads.
 
-Marian's Transformer is post-norm with sinusoidal positions; what it cannot be is refused.
+Writing it does not need `transformers`. Marian is a post-norm Transformer with sinusoidal positions; other models are
+refused.
 """
 
 from __future__ import annotations
@@ -23,50 +24,52 @@ from antiphon.data.subwords import SubwordTokenizer
 from antiphon.data.tokenizers import EOS, PAD, SOS, SPECIALS, UNK, Tokenizer
 from antiphon.errors import ModelFolderError, UserError
 from antiphon.export.base import ExportFolder
-from antiphon.export.huggingface_architecture import sines_first, to_ours, to_theirs
+from antiphon.export.huggingface_weights import from_huggingface, to_huggingface
 from antiphon.files import to_json, write_bytes, write_text
 from antiphon.model_folder import LoadedModel, load_weights
 from antiphon.models.build import build_model
 
 __all__ = ["load", "tokenizer_files", "write"]
 
-# A sub-word tokenizer as a tokenizer.json that `transformers` loads, with the ids of the model.
+# Tokenizer: a sub-word tokenizer as tokenizer.json, with the ids of the model.
 
 
 def tokenizer_files(source: Tokenizer, target: Tokenizer, *, longest: int) -> dict[str, dict[str, Any]]:
-    """tokenizer.json and tokenizer_config.json; nothing where `transformers` has no such tokenizer.
+    """tokenizer.json and tokenizer_config.json; an empty dict if `transformers` has no such tokenizer.
 
-    It reads and writes with one, so the two sides have to share theirs, and it has no grapheme clusters. Without these
-    files the model takes and gives ids: those of tokenizer.source.json and tokenizer.target.json, and </s>.
+    It uses one tokenizer for both sides and knows no grapheme clusters. Without these files the model takes and returns
+    ids: those of tokenizer.source.json and tokenizer.target.json, and </s>.
     """
     if not isinstance(source, SubwordTokenizer) or source.fingerprint != target.fingerprint:
         return {}
     names = {f"{name}_token": special for name, special in zip(("pad", "bos", "eos", "unk"), SPECIALS, strict=True)}
-    about = {
+    settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_input_names": ["input_ids", "attention_mask"],
         "model_max_length": longest,
         "clean_up_tokenization_spaces": False,
         **names,
     }
-    return {"tokenizer.json": _with_specials(source.content()["model"]), "tokenizer_config.json": about}
+    return {"tokenizer.json": _with_specials(source.content()["model"]), "tokenizer_config.json": settings}
 
 
 def _with_specials(model: dict[str, Any]) -> dict[str, Any]:
-    """The inner tokenizer with the four specials before its own pieces, and </s> after every text."""
-    added = [_added(number, special) for number, special in enumerate(SPECIALS)]
+    """The tokenizer with the four specials before its own pieces, and </s> after every text."""
+    plain = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    added = [{"id": number, "content": name, "special": True, **plain} for number, name in enumerate(SPECIALS)]
     end = processors.TemplateProcessing(single=f"$A {SPECIALS[EOS]}", special_tokens=[(SPECIALS[EOS], EOS)])
-    spoken = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])
+    decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])
     return {
         **model,
         "added_tokens": added,
         "model": _shifted(model["model"]),
         "post_processor": json.loads(end.__getstate__()),
-        "decoder": json.loads(spoken.__getstate__()),
+        "decoder": json.loads(decoder.__getstate__()),
     }
 
 
 def _shifted(model: dict[str, Any]) -> dict[str, Any]:
+    """The same pieces, their ids shifted by the number of specials."""
     if model["type"] == "BPE":
         own = {piece: number + len(SPECIALS) for piece, number in model["vocab"].items()}
         return {**model, "vocab": {**{special: number for number, special in enumerate(SPECIALS)}, **own}}
@@ -74,27 +77,24 @@ def _shifted(model: dict[str, Any]) -> dict[str, Any]:
     return {**model, "vocab": [*([special, lowest] for special in SPECIALS), *model["vocab"]], "unk_id": UNK}
 
 
-def _added(number: int, special: str) -> dict[str, Any]:
-    plain = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
-    return {"id": number, "content": special, "special": True, **plain}
+# Model: weights, architecture and search settings.
 
-
-POSITIONS = 1024  # Marian's table of sines is made when the model is loaded; it has to have an end
+POSITIONS = 1024  # the least size of Marian's table of sines, which is computed when the model is loaded
 BEAM = (
-    "a beam of `transformers` stays full until as many answers have ended (early_stopping), where that of a run "
-    "shrinks; a run does the same with patience 1"
+    "a beam of `transformers` stays full until as many hypotheses as it is wide have ended (early_stopping), while the "
+    "beam of a run shrinks; a run with patience 1 does the same"
 )
 IDS_ONLY = (
-    "without a tokenizer.json: `transformers` has one tokenizer for both sides, of sub-words; this model takes and "
-    "gives ids there, those of tokenizer.source.json and tokenizer.target.json, with </s> (2) after a source"
+    "no tokenizer.json: `transformers` has one sub-word tokenizer for both sides; there this model takes and returns "
+    "ids, those of tokenizer.source.json and tokenizer.target.json, with </s> (2) after a source"
 )
 IDS = {"pad_token_id": PAD, "bos_token_id": SOS, "eos_token_id": EOS, "decoder_start_token_id": SOS}
 
 
 def write(loaded: LoadedModel, folder: Path, int8: bool) -> dict[str, Any]:  # noqa: ARG001 (refused before)
-    """config.json, generation_config.json, model.safetensors and, of one sub-word vocabulary, tokenizer.json."""
-    config, model = loaded.config, _expressible(loaded.config.model)
-    weights = to_theirs(loaded.model.state_dict(), model, sines_first(model.decoder.size))
+    """Write config.json, generation_config.json, model.safetensors and, for one sub-word vocabulary, tokenizer.json."""
+    config, model = loaded.config, _require_marian(loaded.config.model)
+    weights = to_huggingface(loaded.model.state_dict(), model)
     content = save({name: tensor.detach().contiguous() for name, tensor in weights.items()}, metadata={"format": "pt"})
     write_bytes(folder / "model.safetensors", content)
     source, target = loaded.source_tokenizer, loaded.target_tokenizer
@@ -108,12 +108,11 @@ def write(loaded: LoadedModel, folder: Path, int8: bool) -> dict[str, Any]:  # n
 
 
 def load(export: ExportFolder) -> LoadedModel:
-    """The model as it was: torch computes it here too."""
+    """Load the network; torch computes it as it does a run."""
     config = export.config
     model = build_model(config.model, source_tokens=export.source.size, target_tokens=export.target.size)
-    marian = _expressible(config.model)
     try:
-        weights = to_ours(load_weights(export.path), marian, sines_first(marian.decoder.size))
+        weights = from_huggingface(load_weights(export.path), _require_marian(config.model))
         model.load_state_dict(weights)
     except (KeyError, IndexError, RuntimeError) as error:
         raise ModelFolderError(
@@ -122,8 +121,8 @@ def load(export: ExportFolder) -> LoadedModel:
     return LoadedModel(config, model.eval(), export.source, export.target)
 
 
-def _expressible(model: ModelConfig) -> EncoderDecoderConfig:
-    """UserError with all that Marian is not."""
+def _require_marian(model: ModelConfig) -> EncoderDecoderConfig:
+    """The same configuration, or a UserError with every difference from Marian."""
     if not isinstance(model, EncoderDecoderConfig):
         raise UserError(f"model.kind: {model.kind} has no encoder, and Marian is an encoder-decoder; export to onnx")
     [encoder], decoder = model.encoders, model.decoder  # several are refused before
@@ -131,12 +130,12 @@ def _expressible(model: ModelConfig) -> EncoderDecoderConfig:
         kinds = f"{encoder.kind} and {decoder.kind}"
         raise UserError(f"model: its parts are {kinds}, and Marian is a Transformer on both sides; export to onnx")
     sides = (("encoder", encoder), ("decoder", decoder))
-    is_not = {"order": "post", "norm": "layer", "positions": "sinusoidal", "embedding_norm": False}
+    required = {"order": "post", "norm": "layer", "positions": "sinusoidal", "embedding_norm": False}
     problems = [
-        f"model.{name}.{key}: {getattr(side, key)}, but Marian has only {usual}"
+        f"model.{name}.{key}: {getattr(side, key)}, but Marian has only {value}"
         for name, side in sides
-        for key, usual in is_not.items()
-        if getattr(side, key) != usual
+        for key, value in required.items()
+        if getattr(side, key) != value
     ]
     problems += [
         f"model.encoder.{key}: {getattr(encoder, key)}, but the decoder has {getattr(decoder, key)} and Marian only one"
@@ -151,7 +150,7 @@ def _expressible(model: ModelConfig) -> EncoderDecoderConfig:
 
 
 def _longest(config: Config) -> int:
-    """Positions: of the longest source with </s>, and of an answer with <s>."""
+    """The number of positions: the longest source with </s>, or the longest target with <s>."""
     source = config.data.text.max_length if config.data.text else 0
     return max(POSITIONS, source + 1, config.data.target.max_length + 1, config.decoding.max_length + 1)
 
@@ -179,19 +178,19 @@ def _architecture(config: Config, model: EncoderDecoderConfig) -> dict[str, Any]
         "share_encoder_decoder_embeddings": model.tie == "all",
         "tie_word_embeddings": model.tie in ("output", "all"),
         **IDS,
-        "forced_eos_token_id": None,  # usually 0 in Marian, which is padding here
+        "forced_eos_token_id": None,  # Marian's default is 0, which is padding here
         "dtype": "float32",
     }
 
 
 def _generation(config: Config) -> dict[str, Any]:
-    """As `decoding` says; what is never written here is never written there."""
+    """The `decoding` section; tokens that a run never generates are suppressed."""
     decoding = config.decoding
     beam = {"num_beams": decoding.beam, "length_penalty": decoding.length_penalty, "early_stopping": True}
     return {
         **IDS,
         "suppress_tokens": [PAD, SOS, UNK],
         "forced_eos_token_id": None,
-        "max_length": decoding.max_length + 1,  # theirs counts the <s> at the start
+        "max_length": decoding.max_length + 1,  # `transformers` counts the <s> at the start
         **(beam if decoding.beam > 1 else {}),
     }

@@ -1,5 +1,5 @@
-"""A model that onnxruntime computes, behind our own search: to it, one more step function."""
-# B sentences, R = B x hypotheses rows, T steps, S source steps, P steps before, L layers, N heads, V vocabulary
+"""A model computed by onnxruntime: a step function for our own search."""
+# B sentences, R = B x hypotheses rows, T steps, S source steps, L layers, N heads
 
 from __future__ import annotations
 
@@ -23,13 +23,12 @@ from antiphon.sequence import MultiSource, Sequence, State
 
 __all__ = ["OnnxModel", "OnnxState", "load"]
 
-# Loads an ONNX export.
-
-ERRORS = 3  # onnxruntime's level of what is worth saying
+ERRORS = 3  # onnxruntime's log level
+Arrays = dict[str, npt.NDArray[Any]]
 
 
 def load(export: ExportFolder) -> LoadedModel:
-    """A model of two graphs; it takes as many threads as torch would."""
+    """Load an export of two graphs; it gets as many threads as torch has."""
     model = OnnxModel(_session(export.path / START), _session(export.path / STEP))
     return LoadedModel(export.config, model.eval(), export.source, export.target)
 
@@ -42,111 +41,109 @@ def _session(path: Path) -> onnxruntime.InferenceSession:
     options.log_severity_level = ERRORS
     try:
         return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # onnxruntime has no exception of its own that the others are kinds of
+    except Exception as error:  # onnxruntime's exceptions have no common base class
         fact = str(error).strip().splitlines()[0]
         raise ModelFolderError(
             f"{path}: onnxruntime cannot read it ({fact}); update onnxruntime, or export the model again"
         ) from error
 
 
-Values = dict[str, npt.NDArray[Any]]
-
-
 @dataclass(frozen=True)
 class OnnxState:
-    """Where the step graph stands. The rows of one sentence lie side by side and share what is the sentence's."""
+    """The state of the step graph. The rows of a sentence are neighbours and share the arrays of their sentence."""
 
-    rows: Values  # each [R, ...]
-    sentences: Values  # each [B, ...]
+    rows: Arrays  # each [R, ...]
+    sentences: Arrays  # each [B, ...]
 
     def select(self, rows: Tensor) -> OnnxState:
-        """Rows [B', k]: for each sentence that stays, the rows its k hypotheses go on from."""
+        """The state of rows [B', k]: for each sentence that stays, the rows that its k hypotheses extend."""
         flat = rows.reshape(-1).numpy()
-        return OnnxState({name: value[flat] for name, value in self.rows.items()}, self._of_hypotheses(rows))
+        return OnnxState({name: value[flat] for name, value in self.rows.items()}, self._select_sentences(rows))
 
-    def _of_hypotheses(self, rows: Tensor) -> Values:
-        """While every sentence stays nothing is copied: sentences only ever leave, in order."""
-        before, B = (len(next(iter(values.values()), ())) for values in (self.rows, self.sentences))
+    def _select_sentences(self, rows: Tensor) -> Arrays:
+        """Sentences keep their order, so nothing is copied until one of them leaves."""
+        R, B = (len(next(iter(arrays.values()), ())) for arrays in (self.rows, self.sentences))
         if B in (0, rows.size(0)):
             return self.sentences
-        still = (rows[:, 0] // (before // B)).numpy()
-        return {name: value[still] for name, value in self.sentences.items()}
+        active = (rows[:, 0] // (R // B)).numpy()
+        return {name: value[active] for name, value in self.sentences.items()}
 
 
 class OnnxModel(SequenceModel):
-    """p(y | x) by two graphs, one for the source and one for a step."""
+    """p(y | x) computed by two graphs: one for the source, one for a step."""
 
     engine = "onnx"
 
     def __init__(self, start: onnxruntime.InferenceSession, step: onnxruntime.InferenceSession) -> None:
         super().__init__()
         self._start, self._step = start, step
-        known, found = ([value.name for value in session.get_outputs()] for session in (start, step))
-        self._given = [value.name for value in start.get_inputs()]  # a language model's has no ids
-        self._state = [name for name in known if not name.startswith(LOOK)]
-        self._new = [name for name in found if name.startswith(NEW)]
-        self._weights = [name for name in found if name == WEIGHTS]
-        self._of_source = [name for name in known if name.startswith(LOOK)]
-        self._of_steps = [name for name in found if name.startswith(LOOK)]
+        of_source, of_step = ([value.name for value in session.get_outputs()] for session in (start, step))
+        self._inputs = [value.name for value in start.get_inputs()]  # the start graph of a language model takes no ids
+        self._state = [name for name in of_source if not name.startswith(LOOK)]
+        self._new = [name for name in of_step if name.startswith(NEW)]
+        self._weights = [name for name in of_step if name == WEIGHTS]
+        self._source_attention = [name for name in of_source if name.startswith(LOOK)]
+        self._step_attention = [name for name in of_step if name.startswith(LOOK)]
 
     @property
-    def decoder(self) -> Decoder[Any]:  # type: ignore[override] # nobody may set it
-        raise UserError("an export to onnx has no network to look into; use the run that it was made from")
+    def decoder(self) -> Decoder[Any]:  # type: ignore[override] # read-only
+        raise UserError("an export to onnx has no network to inspect; use the run that it was made from")
 
     def start(self, source: Sequence | MultiSource) -> OnnxState:
-        found = self._read(source, self._state)
-        rows, sentences = ({name: found[name] for name in found if name.startswith(kind)} for kind in (ROW, SENTENCE))
+        state = self._run_start(source, self._state)
+        rows, sentences = ({name: state[name] for name in state if name.startswith(kind)} for kind in (ROW, SENTENCE))
         return OnnxState(rows, sentences)
 
     def step(self, tokens: Tensor, state: State) -> Step[Any]:
         assert isinstance(state, OnnxState)
-        columns, state = self._columns(tokens, state, [LOGITS, *self._weights])
-        weights = _side_by_side(columns, WEIGHTS) if self._weights else None
-        return Step(_side_by_side(columns, LOGITS), state, weights)
+        steps, state = self._run_steps(tokens, state, [LOGITS, *self._weights])
+        weights = _stack_steps(steps, WEIGHTS) if self._weights else None
+        return Step(_stack_steps(steps, LOGITS), state, weights)
 
     def attention_weights(self, source: Sequence | MultiSource, inputs: Tensor) -> AttentionWeights:
-        itself = _of_layers([self._read(source, self._of_source)], "source") if self._of_source else None
-        if not self._of_steps:
-            return AttentionWeights(source=itself)
+        attention = self._source_attention
+        in_source = _stack_layers([self._run_start(source, attention)], "source") if attention else None
+        if not self._step_attention:
+            return AttentionWeights(source=in_source)
         state = self.start(source)
-        columns, _ = self._columns(inputs, state, self._of_steps)
+        steps, _ = self._run_steps(inputs, state, self._step_attention)
         if self._weights:
-            return AttentionWeights(cross=_side_by_side(columns, WEIGHTS)[:, None, None], source=itself)
-        own, cross = _of_layers(columns, "own"), _of_layers(columns, "cross")
-        if own is not None and READ in state.sentences:  # one softmax over the source and what was said
+            return AttentionWeights(cross=_stack_steps(steps, WEIGHTS)[:, None, None], source=in_source)
+        own, cross = _stack_layers(steps, "own"), _stack_layers(steps, "cross")
+        if own is not None and READ in state.sentences:  # one softmax over the source and the tokens so far
             cross, own = own.tensor_split([state.sentences[READ].shape[1]], dim=-1)
-        return AttentionWeights(cross=cross, own=own, source=itself)
+        return AttentionWeights(cross=cross, own=own, source=in_source)
 
-    def _read(self, source: Sequence | MultiSource, wanted: list[str]) -> Values:
-        assert isinstance(source, Sequence)  # several are not exported
-        given = {"ids": source.values.numpy(), "mask": source.mask.numpy()}
-        found = self._start.run(wanted, {name: given[name] for name in self._given})
-        return dict(zip(wanted, found, strict=True))
+    def _run_start(self, source: Sequence | MultiSource, outputs: list[str]) -> Arrays:
+        assert isinstance(source, Sequence)  # models of several sources are not exported
+        inputs = {"ids": source.values.numpy(), "mask": source.mask.numpy()}
+        arrays = self._start.run(outputs, {name: inputs[name] for name in self._inputs})
+        return dict(zip(outputs, arrays, strict=True))
 
-    def _columns(self, tokens: Tensor, state: OnnxState, wanted: list[str]) -> tuple[list[Values], OnnxState]:
-        """What is wanted of each step over tokens [R, T], and the state after the last."""
-        columns, names = [], [*wanted, *self._new]
+    def _run_steps(self, tokens: Tensor, state: OnnxState, outputs: list[str]) -> tuple[list[Arrays], OnnxState]:
+        """The outputs of each step over tokens [R, T], and the state after the last."""
+        steps, names = [], [*outputs, *self._new]
         for column in tokens.unsqueeze(2).unbind(1):
-            given = {"tokens": column.numpy(), **state.rows, **state.sentences}
-            found = dict(zip(names, self._step.run(names, given), strict=True))
-            new = {name.removeprefix(NEW): found.pop(name) for name in self._new}
-            columns.append(found)
+            inputs = {"tokens": column.numpy(), **state.rows, **state.sentences}
+            arrays = dict(zip(names, self._step.run(names, inputs), strict=True))
+            new = {name.removeprefix(NEW): arrays.pop(name) for name in self._new}
+            steps.append(arrays)
             state = OnnxState(state.rows | new, state.sentences)
-        return columns, state
+        return steps, state
 
 
-def _side_by_side(columns: list[Values], name: str) -> Tensor:
-    """A value [R, x] of each step → [R, T, x]; of a single step nothing is copied."""
-    values = [found[name] for found in columns]
+def _stack_steps(steps: list[Arrays], name: str) -> Tensor:
+    """The values [R, x] of all steps as [R, T, x]; a single step is not copied."""
+    values = [arrays[name] for arrays in steps]
     return torch.from_numpy(values[0][:, None] if len(values) == 1 else np.stack(values, axis=1))
 
 
-def _of_layers(columns: list[Values], kind: str) -> Tensor | None:
-    """Weights [R, N, T', S'] of each layer, of some steps after others that saw less → [R, L, N, T, S]."""
-    names = [name for name in columns[0] if name.startswith(f"{LOOK}{kind}.")]
+def _stack_layers(steps: list[Arrays], kind: str) -> Tensor | None:
+    """Attention weights [R, N, T', S'] of each step and layer, padded to the widest, as [R, L, N, T, S]."""
+    names = [name for name in steps[0] if name.startswith(f"{LOOK}{kind}.")]
     if not names:
         return None
-    layers = [[found[name] for found in columns] for name in names]
+    layers = [[arrays[name] for arrays in steps] for name in names]
     widest = layers[0][-1].shape[-1]
-    wide = [[np.pad(part, [(0, 0)] * 3 + [(0, widest - part.shape[-1])]) for part in parts] for parts in layers]
-    return torch.from_numpy(np.stack([np.concatenate(parts, axis=2) for parts in wide], axis=1))
+    padded = [[np.pad(part, [(0, 0)] * 3 + [(0, widest - part.shape[-1])]) for part in parts] for parts in layers]
+    return torch.from_numpy(np.stack([np.concatenate(parts, axis=2) for parts in padded], axis=1))

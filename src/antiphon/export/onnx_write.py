@@ -1,12 +1,9 @@
-"""Exports to ONNX, run by onnxruntime: the fast home of recurrent networks."""
-# R rows, T steps, S source steps, N heads, d size
-# B sentences, R = B x hypotheses rows, S source steps, P steps before, N heads, V vocabulary
+"""Export to ONNX for onnxruntime, the fastest engine for recurrent networks."""
+# B sentences, R = B x hypotheses rows, T steps, S source steps, P past steps, N heads, d head size, V vocabulary
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -38,29 +35,29 @@ __all__ = [
     "START",
     "STEP",
     "WEIGHTS",
-    "ShownAttention",
+    "TracedAttention",
     "traceable",
     "write",
     "write_graphs",
 ]
 
-# The parts of a network that a tracer cannot follow as they are, said again with tensors alone.
+# Layers that a tracer cannot follow, with forward passes that use tensors only.
 
 
 class TracedPositions(Positions):
-    """As in any network; how long a sequence may be is asked before anything is computed (inference/limits.py)."""
+    """Positions of any kind; inference/limits.py checks lengths before anything is computed."""
 
     def forward(self, tokens: Tensor, offset: int | Tensor = 0, real: Tensor | None = None) -> Tensor:  # noqa: ARG002
-        if isinstance(offset, Tensor) and offset.dim() > 0:  # to a tracer, every size is a tensor
+        if isinstance(offset, Tensor) and offset.dim() > 0:  # a tracer makes every size a tensor
             offset = offset.unsqueeze(1)
         places = torch.arange(tokens.size(1)) + offset  # [T] or [R, T]
         if self.longest is not None:
-            places = places.clamp(max=self.longest - 1)  # padding may stand beyond the end of a table
+            places = places.clamp(max=self.longest - 1)  # padding may lie beyond the end of a table
         return torch.add(self.at(places, 0, tokens), tokens, alpha=self.factor)
 
 
 class TracedSines(TracedPositions, SinusoidalPositions):
-    """sin and cos of each position: no table, so any length will do."""
+    """sin and cos of each position, without a table, so for any length."""
 
     def at(self, places: Tensor, end: int, like: Tensor) -> Tensor:  # noqa: ARG002
         rates = 10000 ** (torch.arange(0, self.size, 2, dtype=torch.float64) / self.size)
@@ -77,7 +74,7 @@ class TracedTable(TracedPositions, LearntPositions):
 
 
 class TracedStack(RecurrentStack):
-    """Always fused, even for one step: ONNX has whole networks (LSTM, GRU, RNN) and no cells."""
+    """Always fused, even for one step: ONNX has LSTM, GRU and RNN layers but no cells."""
 
     def run(self, inputs: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
         return self.fused(inputs, state)
@@ -87,24 +84,24 @@ class TracedStack(RecurrentStack):
         return tops.squeeze(1), after
 
 
-class ShownAttention(MultiHeadAttention):
-    """Attention by the formula, because ONNX has no fused one. So its weights are there; they are kept to be shown."""
+class TracedAttention(MultiHeadAttention):
+    """Attention by its formula, because ONNX has no fused one; it keeps its weights for pictures."""
 
-    shown: Tensor  # [R, N, T, S], of the last call
+    kept: Tensor  # [R, N, T, S], of the last call
 
     def forward(self, queries: Tensor, *sides: MaskedKeyValues, causal: bool = False) -> Tensor:  # noqa: ARG002 (the mask says it)
         return self._attend_separately(queries, *sides)
 
     def weights(self, queries: Tensor, *sides: MaskedKeyValues) -> Tensor:
-        self.shown = super().weights(queries, *sides)
-        return self.shown
+        self.kept = super().weights(queries, *sides)
+        return self.kept
 
 
 TRACED: dict[type, type] = {
     SinusoidalPositions: TracedSines,
     LearntPositions: TracedTable,
     RecurrentStack: TracedStack,
-    MultiHeadAttention: ShownAttention,
+    MultiHeadAttention: TracedAttention,
 }
 
 
@@ -113,22 +110,20 @@ def traceable(model: SequenceModel) -> SequenceModel:
     copy = deepcopy(model).eval().requires_grad_(False)
     for module in copy.modules():
         if type(module) in TRACED:
-            module.__class__ = TRACED[type(module)]  # the same weights under another formula
+            module.__class__ = TRACED[type(module)]  # the weights stay
     return copy
 
 
-# A model as two graphs: one reads the source, one makes a step.
-#
-# The names of their values: `row.x` has a row for each hypothesis, `sentence.x` one for each sentence,
-# whose hypotheses share it; `look.x` are weights that only pictures want. A step's new value of `row.x` is `new.row.x`.
+# The graphs: one reads the source, one makes a step. Names of their values: `row.x` has a row for each hypothesis,
+# `sentence.x` one for each sentence; `look.x` are attention weights. A step returns `row.x` as `new.row.x`.
 
 ROW, SENTENCE, LOOK, NEW = "row.", "sentence.", "look.", "new."
 LOGITS, WEIGHTS, READ = "logits", "look.weights", "sentence.read.mask"
 OPSET = 17
-# Sizes of the example that is traced: unlike numbers, and none of them 1, for which there may be a shorter way.
+# Sizes of the traced example: all different, and none of them 1, which may take a shortcut.
 SENTENCES, HYPOTHESES, LENGTHS, PAST = 2, 3, (5, 3), 4
-# The tracer warns of every `if`. Those of the model ask for sizes of its parts, or for one of the lengths above. Why
-# it is the old exporter: docs/decisions/0017-onnx-by-the-old-exporter.md
+# The tracer warns of every `if`. Those of the models depend on sizes of their parts, or on the sizes above. The reason
+# for the old exporter: docs/decisions/0017-onnx-by-the-old-exporter.md
 WARNINGS: tuple[tuple[str, type[Warning]], ...] = (
     ("Converting a tensor to a Python (boolean|float)", Warning),
     ("You are using the legacy TorchScript-based ONNX export", DeprecationWarning),
@@ -140,10 +135,11 @@ WARNINGS: tuple[tuple[str, type[Warning]], ...] = (
 Named = dict[str, Tensor]
 
 
-def named(state: Any) -> Named:  # noqa: ANN401 (of any decoder)
-    """The values of a state; one that is always empty is left out."""
+def flatten_state(state: Any) -> Named:  # noqa: ANN401 (of any decoder)
+    """The values of a state by name, without those that are always empty."""
     if isinstance(state, TransformerState):
-        return _of_heads(f"{ROW}own", state.own) | _of_shared("told", state.memory) | _of_shared("read", state.prefix)
+        shared = _flatten_shared("told", state.memory) | _flatten_shared("read", state.prefix)
+        return _flatten_heads(f"{ROW}own", state.own) | shared
     values = {f"{ROW}layer.{number}": part for number, part in enumerate(state.layers)}
     if isinstance(state, PlainState):
         values |= {f"{ROW}fed": state.context}
@@ -153,19 +149,19 @@ def named(state: Any) -> Named:  # noqa: ANN401 (of any decoder)
     return {name: value for name, value in values.items() if value.shape[-1] != 0}
 
 
-def _of_heads(name: str, layers: tuple[KeyValues, ...]) -> Named:
-    both = ("keys", "values")
-    return {f"{name}.{number}.{part}": getattr(heads, part) for number, heads in enumerate(layers) for part in both}
+def _flatten_heads(name: str, layers: tuple[KeyValues, ...]) -> Named:
+    parts = ("keys", "values")
+    return {f"{name}.{number}.{part}": getattr(heads, part) for number, heads in enumerate(layers) for part in parts}
 
 
-def _of_shared(name: str, shared: SharedKeyValues | None) -> Named:
+def _flatten_shared(name: str, shared: SharedKeyValues | None) -> Named:
     if shared is None:
         return {}
-    return {**_of_heads(f"{SENTENCE}{name}", shared.layers), f"{SENTENCE}{name}.mask": shared.mask}
+    return {**_flatten_heads(f"{SENTENCE}{name}", shared.layers), f"{SENTENCE}{name}.mask": shared.mask}
 
 
-def whole(values: Named, like: Any) -> Any:  # noqa: ANN401 (of any decoder)
-    """The opposite of `named`: a state of the kind of `like`."""
+def build_state(values: Named, like: Any) -> Any:  # noqa: ANN401 (of any decoder)
+    """The inverse of `flatten_state`: a state of the class of `like`."""
     if isinstance(like, TransformerState):
         memory, prefix = _shared("told", values, like.memory), _shared("read", values, like.prefix)
         return TransformerState(_heads(f"{ROW}own", values, len(like.own)), memory, prefix)
@@ -190,22 +186,22 @@ def _shared(name: str, values: Named, like: SharedKeyValues | None) -> SharedKey
 
 
 class StartGraph(nn.Module):
-    """Ids and mask, each [B, S] → the state before the first step, and where the encoder looked."""
+    """Ids and mask, each [B, S] → the state before the first step, and the self-attention of the encoder."""
 
     def __init__(self, model: SequenceModel) -> None:
         super().__init__()
         self.model = model
 
     def results(self, ids: Tensor, mask: Tensor) -> Named:
-        state = named(self.model.start(Sequence(ids, mask)))
-        return state | _shown(self.model.encoder if isinstance(self.model, EncoderDecoder) else None)
+        state = flatten_state(self.model.start(Sequence(ids, mask)))
+        return state | _attention_weights(self.model.encoder if isinstance(self.model, EncoderDecoder) else None)
 
     def forward(self, ids: Tensor, mask: Tensor) -> tuple[Tensor, ...]:
         return tuple(self.results(ids, mask).values())
 
 
 class StepGraph(nn.Module):
-    """Tokens [R, 1] and a state → logits [R, V], what is new in the state, and where the decoder looked."""
+    """Tokens [R, 1] and a state → logits [R, V], the changed values of the state, and attention weights."""
 
     def __init__(self, model: SequenceModel, like: Any) -> None:  # noqa: ANN401 (the state of any decoder)
         super().__init__()
@@ -213,37 +209,37 @@ class StepGraph(nn.Module):
         self.like = like
 
     def results(self, tokens: Tensor, *values: Tensor) -> Named:
-        before = dict(zip(named(self.like), values, strict=True))
-        step = self.model.step(tokens, whole(before, self.like))
-        after = named(step.state).items()
+        before = dict(zip(flatten_state(self.like), values, strict=True))
+        step = self.model.step(tokens, build_state(before, self.like))
+        after = flatten_state(step.state).items()
         new = {f"{NEW}{name}": value for name, value in after if value is not before[name]}
         weights = {} if step.weights is None else {WEIGHTS: step.weights[:, 0]}
-        return {LOGITS: step.logits[:, 0], **new, **weights, **_shown(self.model.decoder)}
+        return {LOGITS: step.logits[:, 0], **new, **weights, **_attention_weights(self.model.decoder)}
 
     def forward(self, tokens: Tensor, *values: Tensor) -> tuple[Tensor, ...]:
         return tuple(self.results(tokens, *values).values())
 
 
-def _shown(network: nn.Module | None) -> Named:
-    """The weights with which each block of a Transformer has just looked [R, N, T, S]."""
-    shown: Named = {}
+def _attention_weights(network: nn.Module | None) -> Named:
+    """The attention weights [R, N, T, S] of the last pass through each block of a Transformer."""
+    weights: Named = {}
     for number, block in enumerate(getattr(network, "blocks", ())):
         if isinstance(block, EncoderBlock):
-            shown[f"{LOOK}source.{number}"] = _weights(block.attention)
+            weights[f"{LOOK}source.{number}"] = _kept_weights(block.attention)
         if isinstance(block, DecoderBlock):
-            shown[f"{LOOK}own.{number}"] = _weights(block.attention)
-            shown |= {} if block.cross is None else {f"{LOOK}cross.{number}": _weights(block.cross)}
-    return shown
+            weights[f"{LOOK}own.{number}"] = _kept_weights(block.attention)
+            weights |= {} if block.cross is None else {f"{LOOK}cross.{number}": _kept_weights(block.cross)}
+    return weights
 
 
-def _weights(attention: MultiHeadAttention) -> Tensor:
-    assert isinstance(attention, ShownAttention)
-    return attention.shown
+def _kept_weights(attention: MultiHeadAttention) -> Tensor:
+    assert isinstance(attention, TracedAttention)
+    return attention.kept
 
 
 @torch.no_grad()
 def write_graphs(model: SequenceModel, start: Path, step: Path) -> None:
-    """Traces both with an example."""
+    """Trace both graphs with an example and write them."""
     network, lengths = traceable(model), torch.tensor(LENGTHS)
     mask = torch.arange(max(LENGTHS)) < lengths.unsqueeze(1)
     ids = torch.full(mask.shape, EOS)
@@ -253,26 +249,28 @@ def write_graphs(model: SequenceModel, start: Path, step: Path) -> None:
     tokens = torch.full((SENTENCES * HYPOTHESES, 1), SOS)
     for _ in range(PAST):
         state = network.step(tokens, state).state
-    _write(StepGraph(network, state).eval(), {"tokens": tokens, **named(state)}, step)
+    _write(StepGraph(network, state).eval(), {"tokens": tokens, **flatten_state(state)}, step)
 
 
-def _write(graph: StartGraph | StepGraph, given: Named, path: Path) -> None:
-    found = graph.results(*given.values())
-    with _quiet():
+def _write(graph: StartGraph | StepGraph, inputs: Named, path: Path) -> None:
+    outputs = graph.results(*inputs.values())
+    with warnings.catch_warnings():
+        for message, category in WARNINGS:
+            warnings.filterwarnings("ignore", message, category)
         torch.onnx.export(
             graph,
-            tuple(given.values()),
+            tuple(inputs.values()),
             str(path),
-            input_names=list(given),
-            output_names=list(found),
-            dynamic_axes={name: _axes(name, value) for name, value in (given | found).items()},
+            input_names=list(inputs),
+            output_names=list(outputs),
+            dynamic_axes={name: _axes(name, value) for name, value in (inputs | outputs).items()},
             opset_version=OPSET,
             dynamo=False,
         )
 
 
 def _axes(name: str, value: Tensor) -> dict[int, str]:
-    """The axes whose size is not the model's own, each with a name."""
+    """The axes whose size varies, each with a name."""
     if name in (LOGITS, "tokens"):
         free = [0]
     elif name.startswith(LOOK):
@@ -284,20 +282,12 @@ def _axes(name: str, value: Tensor) -> dict[int, str]:
     return {axis: f"{name}.{axis}" for axis in free}
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
-    with warnings.catch_warnings():
-        for message, category in WARNINGS:
-            warnings.filterwarnings("ignore", message, category)
-        yield
-
-
 START, STEP = "start.onnx", "step.onnx"
 LARGEST = 2**31 - 1  # bytes of a protobuf message
 
 
 def write(loaded: LoadedModel, folder: Path, int8: bool) -> dict[str, Any]:  # noqa: ARG001 (refused before)
-    """Every kind of model has its graphs; the files tell all that `load` wants to know."""
+    """Write both graphs; every kind of model has them, and `load` needs no other facts."""
     size = sum(tensor.numel() * tensor.element_size() for tensor in loaded.model.state_dict().values())
     if size > LARGEST:
         raise UserError(
