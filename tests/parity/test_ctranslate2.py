@@ -272,7 +272,7 @@ def test_what_it_cannot_do_is_said_at_once(both: Callable[..., Both]) -> None:
             export.generate(TEXTS[0], beam=4, **wish)
     with pytest.raises(UserError, match="n_best: 3 answers, but the search stops when 2 have ended"):
         export.generate(TEXTS[0], beam=4, patience=0.5, n_best=3)
-    with pytest.raises(UserError, match="attention: CTranslate2 does not hand out every layer and head; use the run"):
+    with pytest.raises(UserError, match="attention: CTranslate2 does not return every layer and head; use the run"):
         export.generate(TEXTS[0], looks=True)
     with pytest.raises(UserError, match="CTranslate2 does not show the steps of its search; use the run"):
         export.tree(TEXTS[0])
@@ -300,7 +300,7 @@ def test_models_that_cannot_be_expressed_are_refused_with_the_reason(tmp_path: P
         "bahdanau": ["model.encoder.kind: CTranslate2 has Transformers only, not gru", "model.decoder.kind: "],
         "mixed": ["model.decoder.kind: CTranslate2 has Transformers only, not luong; export it with --to onnx"],
         "transformer-lm": ["model.kind: CTranslate2 has encoder-decoders only, not a language-model"],
-        "transformer-concatenated": ["model.kind: CTranslate2 is given an encoder and a decoder, not a concatenated"],
+        "transformer-concatenated": ["model.kind: CTranslate2 has encoder-decoders only, not a concatenated"],
     }
     for kind, expected in reasons.items():
         with pytest.raises(UserError) as caught:
