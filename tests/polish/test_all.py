@@ -7,21 +7,10 @@ import importlib
 import subprocess
 import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
+from source_tree import TREES
 
-import antiphon
-
-ROOT = Path(antiphon.__file__).parent
-
-
-def module_name(path: Path) -> str:
-    """antiphon.data.batches for src/antiphon/data/batches.py."""
-    return ".".join(("antiphon", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
-
-
-TREES = {module_name(path): ast.parse(path.read_text("utf-8")) for path in sorted(ROOT.rglob("*.py"))}
 # A package that is only a docstring has nothing to offer.
 WITH_NAMES = [name for name, tree in TREES.items() if any(not isinstance(node, ast.Expr) for node in tree.body)]
 

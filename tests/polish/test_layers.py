@@ -1,19 +1,19 @@
-"""Dependencies point one way, and some things are nowhere: read from the source, without importing it."""
+"""Dependencies point one way, and some things occur nowhere: read from the source, without importing it."""
 
 from __future__ import annotations
 
 import ast
+import functools
+import graphlib
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from source_tree import FILES, ROOT, imports
+from source_tree import TREES as MODULES
 
-import antiphon
-
-ROOT = Path(antiphon.__file__).parent
-
-# Lowest first; a module may import its own layer and those above it in this list.
+# DESIGN.md: cli, serve → training, inference, evaluation, export, plots, reports → search, models, data → config →
+# errors, files, sequence. In finer steps, lowest first; a module may import its own layer and those before it.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("_version", "errors", "sequence", "text"),
     ("files",),
@@ -31,8 +31,12 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("cli",),
 )
 RANK = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}
-FILES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
-TREES = {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text("utf-8")) for path in FILES}
+TREES = {
+    path.relative_to(ROOT).as_posix(): tree
+    for path, tree in zip(FILES, MODULES.values(), strict=True)
+    if path != ROOT / "__init__.py"
+}
+LONGEST_CHAIN = 19
 PICKLES = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "marshal", "shelve", "joblib"}
 SEARCH = [name for name in TREES if name.startswith("search/")]
 # What `antiphon --help` may cost; everything else is imported inside the functions that need it.
@@ -74,6 +78,27 @@ def test_imports_point_downwards(name: str) -> None:
         module for module in imported(TREES[name]) if module.startswith("antiphon.") and RANK[part_of(module)] > own
     ]
     assert upwards == []
+
+
+@pytest.mark.parametrize("lazy", [False, True], ids=["at load time", "inside functions, too"])
+def test_no_import_cycle(lazy: bool) -> None:
+    graph = {name: imports(name, lazy=lazy) for name in MODULES}
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        pytest.fail(" → ".join(error.args[1]))
+
+
+def test_import_chains_are_short() -> None:
+    """The modules that one has to understand, at most, to understand one module."""
+
+    @functools.cache
+    def chain(name: str) -> tuple[str, ...]:
+        below = (chain(module) for module in sorted(imports(name, lazy=False)))
+        return (name, *max(below, key=len, default=()))
+
+    longest = max(map(chain, MODULES), key=len)
+    assert len(longest) <= LONGEST_CHAIN, " > ".join(longest)
 
 
 @pytest.mark.parametrize("name", SEARCH)

@@ -1,0 +1,67 @@
+"""A name means one thing, and a module is worth opening."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter, defaultdict
+
+from source_tree import PATHS, TREES, imports
+
+SMALL = 40  # lines
+# Modules under 40 lines with a single importer, each with its reason.
+SMALL_MODULES = dict.fromkeys(
+    ("antiphon.cli.check", "antiphon.cli.demo", "antiphon.cli.train"), "each command of the command line is one file"
+)
+# Class names that two modules have, each with its reason.
+SHARED_CLASS_NAMES: dict[str, str] = {}
+CLASSES_TO_RENAME = {
+    "Aligned",
+    "Choice",
+    "Encoder",
+    "Engine",
+    "Heads",
+    "Layout",
+    "Place",
+    "Reader",
+    "Record",
+    "Sample",
+    "Seen",
+    "Size",
+    "Step",
+}
+# File names that two packages have, each with its reason. Commands of cli/ are named by their command.
+SHARED_FILE_NAMES: dict[str, str] = {}
+FILES_TO_RENAME = set()
+
+
+def test_a_small_module_has_several_importers() -> None:
+    """A few lines that one module uses belong in that module."""
+    importers = Counter(module for name in TREES for module in imports(name, lazy=True))
+    small = {
+        name
+        for name, path in PATHS.items()
+        if path.name not in ("__init__.py", "_version.py")
+        and len(path.read_text("utf-8").splitlines()) < SMALL
+        and importers[name] == 1
+    }
+    assert small - SMALL_MODULES.keys() == set()
+
+
+def test_class_names_are_unique() -> None:
+    """Private classes, too: a reader searches for the name."""
+    places = defaultdict(list)
+    for name, tree in TREES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                places[node.name.lstrip("_")].append(name)
+    twice = {name: modules for name, modules in places.items() if len(modules) > 1}
+    assert twice.keys() - SHARED_CLASS_NAMES.keys() - CLASSES_TO_RENAME == set(), twice
+
+
+def test_file_names_are_unique() -> None:
+    places = defaultdict(list)
+    for name, path in PATHS.items():
+        if path.name != "__init__.py" and not name.startswith("antiphon.cli."):
+            places[path.stem].append(name)
+    twice = {name: modules for name, modules in places.items() if len(modules) > 1}
+    assert twice.keys() - SHARED_FILE_NAMES.keys() - FILES_TO_RENAME == set(), twice
