@@ -83,8 +83,9 @@ REASONS = {
         "CTranslate2 removes a token before the softmax, which changes the probabilities of the others",
     ),
 }
+MISSING = "CTranslate2 does not have it"
 OPTION_NAMES = {"sampling": "sample", "unknown": "replace_unknown"}  # the others are named as their fields
-REMEDY = "leave it out, or use the run that the export was made from"
+INSTEAD = "use the run that the export was made from"
 LISTED = 5  # targets named in a message; the others are counted
 # Without a length penalty CTranslate2 stops early, before it has the n best; length ^ 1e-30 is 1.
 NO_PENALTY = 1e-30
@@ -145,7 +146,7 @@ class CTranslate2Engine:
 
     def problems(self, options: SearchOptions) -> list[str]:
         problems = [
-            f"{OPTION_NAMES.get(name, name)}: {REASONS.get(name, 'CTranslate2 does not have it')}; {REMEDY}"
+            f"{OPTION_NAMES.get(name, name)}: {REASONS.get(name, MISSING)}; leave it out, or {INSTEAD}"
             for name, default in ((field.name, field.default) for field in fields(options))
             if name not in SUPPORTED and getattr(options, name) != default
         ]
@@ -155,9 +156,8 @@ class CTranslate2Engine:
                 "or raise decoding.max_length or data.target.max_length in the config of the run and export it again"
             )
         if options.shortlist and not self.shortlist:
-            problems.append(
-                "shortlist: the export has none; `antiphon shortlist RUN` learns one, then export the run again"
-            )
+            remedy = "`antiphon shortlist RUN` learns one, then export the run again"
+            problems.append(f"shortlist: the export has none; {remedy}")
         return problems
 
     def write(
@@ -177,9 +177,7 @@ class CTranslate2Engine:
         return self._hypotheses(request, answers)
 
     def watch(self, question: Question, options: SearchOptions, observer: Observer) -> list[Hypothesis]:  # noqa: ARG002
-        raise UserError(
-            "watch: CTranslate2 does not show the steps of its search; use the run that the export was made from"
-        )
+        raise UserError(f"watch: CTranslate2 does not show the steps of its search; {INSTEAD}")
 
     def log_probs(self, sources: list[Read], targets: list[list[int]], size: int) -> list[list[float]]:
         long = [row for row, target in enumerate(targets) if len(target) > self.longest]
@@ -194,26 +192,16 @@ class CTranslate2Engine:
         texts = [[self._source[token] for token in source] for source in sources if isinstance(source, list)]
         return self._forced(texts, targets, size)
 
-    def weights(
-        self,
-        sources: list[Read],
-        targets: list[list[int]],  # noqa: ARG002
-    ) -> list[np.ndarray | None]:
+    def weights(self, sources: list[Read], targets: list[list[int]]) -> list[np.ndarray | None]:  # noqa: ARG002
         """None: CTranslate2 returns the attention of one layer, and a run shows the mean of all."""
         return [None] * len(sources)
 
-    def copies(
-        self,
-        sources: list[Read],
-        targets: list[list[int]],  # noqa: ARG002
-    ) -> list[Copies | None]:
+    def copies(self, sources: list[Read], targets: list[list[int]]) -> list[Copies | None]:  # noqa: ARG002
         """None: a model that copies is not exported."""
         return [None] * len(sources)
 
     def look(self, source: Read, target: list[int]) -> Heads:  # noqa: ARG002
-        raise UserError(
-            "attention: CTranslate2 does not return every layer and head; use the run that the export was made from"
-        )
+        raise UserError(f"attention: CTranslate2 does not return every layer and head; {INSTEAD}")
 
     def _greedy(self, request: TranslationRequest) -> list[list[Translation]]:
         """Greedy answers. Only those with a forbidden token are computed again with forbidden tokens suppressed.

@@ -18,11 +18,8 @@ from antiphon.data.tokenizers import EOS, SOS, SPECIALS, UNK
 from antiphon.errors import UserError
 from antiphon.files import write_text
 from antiphon.model_folder import LoadedModel
-from antiphon.models.decoders.transformer_decoder import TransformerDecoder
-from antiphon.models.encoders.transformer_encoder import TransformerEncoder
 from antiphon.models.layers.blocks import LayerNorm
 from antiphon.models.layers.positions import LearntPositions, Positions, SinusoidalPositions
-from antiphon.models.model import EncoderDecoder
 from antiphon.ngrams.shortlist import Shortlist, load_shortlist
 
 __all__ = ["position_counts", "token_names", "transformer_spec", "unsupported", "write"]
@@ -81,18 +78,12 @@ def token_names(size: int) -> list[str]:
 
 def transformer_spec(loaded: LoadedModel, *, int8: bool) -> Any:  # noqa: ANN401 (CTranslate2 has no types)
     """The whole model, ready to be saved: weights, vocabularies and special tokens."""
-    model, config = loaded.model, loaded.config.model
-    assert isinstance(model, EncoderDecoder)
-    assert isinstance(model.encoder, TransformerEncoder)
-    assert isinstance(model.decoder, TransformerDecoder)
-    assert isinstance(config, EncoderDecoderConfig)
-    assert isinstance(config.encoder, TransformerConfig)
-    assert isinstance(config.decoder, TransformerConfig)
+    model: Any = loaded.model
+    config: Any = loaded.config.model
     weights = {name: tensor.float().numpy() for name, tensor in model.state_dict().items()}
-    longest = position_counts(loaded.config)
     spec = TransformerSpec(_encoder(config.encoder, weights), _decoder(config.decoder, weights))
-    for part, module in (("encoder", model.encoder), ("decoder", model.decoder)):
-        getattr(spec, part).position_encodings.encodings = _table(module.positions, longest[part])
+    for part, longest in position_counts(loaded.config).items():
+        getattr(spec, part).position_encodings.encodings = _table(getattr(model, part).positions, longest)
     spec.register_source_vocabulary(token_names(loaded.source_tokenizer.size))
     spec.register_target_vocabulary(token_names(loaded.target_tokenizer.size))
     spec.config.bos_token = spec.config.decoder_start_token = SPECIALS[SOS]
@@ -114,28 +105,15 @@ def _table(positions: Positions, longest: int) -> np.ndarray:
     return positions.table.weight.detach().float().numpy()
 
 
-def _empty(kind: Any, config: TransformerConfig) -> Any:  # noqa: ANN401
-    """The specification of encoder or decoder, still without weights."""
-    return kind(
-        config.layers,
-        config.heads,
-        pre_norm=config.order == "pre",
-        activation=ACTIVATIONS[config.activation],
-        layernorm_embedding=config.embedding_norm,
-    )
-
-
 def _encoder(config: TransformerConfig, weights: dict[str, np.ndarray]) -> Any:  # noqa: ANN401
-    spec = _empty(TransformerEncoderSpec, config)
+    spec = _blocks(TransformerEncoderSpec, weights, "encoder", config)
     spec.embeddings[0].weight = weights["source.embedding.table.weight"]
-    _blocks(spec, weights, "encoder", config)
     return spec
 
 
 def _decoder(config: TransformerConfig, weights: dict[str, np.ndarray]) -> Any:  # noqa: ANN401
-    spec = _empty(TransformerDecoderSpec, config)
+    spec = _blocks(TransformerDecoderSpec, weights, "decoder", config)
     spec.embeddings.weight = weights["decoder.embedding.table.weight"]
-    _blocks(spec, weights, "decoder", config)
     for number, block in enumerate(spec.layer):
         name = f"decoder.blocks.{number}"
         query, memory, output = block.attention.linear
@@ -147,10 +125,13 @@ def _decoder(config: TransformerConfig, weights: dict[str, np.ndarray]) -> Any: 
     return spec
 
 
-def _blocks(spec: Any, weights: dict[str, np.ndarray], side: str, config: TransformerConfig) -> None:  # noqa: ANN401
-    """Fill in the parts that encoder and decoder share: scale √d, embedding norm, blocks, final norm of pre-norm."""
+def _blocks(kind: Any, weights: dict[str, np.ndarray], side: str, config: TransformerConfig) -> Any:  # noqa: ANN401
+    """The parts that encoder and decoder share: scale √d, embedding norm, blocks, final norm of pre-norm."""
+    activation, norm = ACTIVATIONS[config.activation], config.embedding_norm
+    pre = config.order == "pre"
+    spec = kind(config.layers, config.heads, pre_norm=pre, activation=activation, layernorm_embedding=norm)
     spec.scale_embeddings = config.scale
-    if config.embedding_norm:
+    if norm:
         _norm(spec.layernorm_embedding, weights, f"{side}.embedding_norm")
     for number, block in enumerate(spec.layer):
         name = f"{side}.blocks.{number}"
@@ -161,8 +142,9 @@ def _blocks(spec: Any, weights: dict[str, np.ndarray], side: str, config: Transf
         _dense(block.ffn.linear_0, weights, f"{name}.feedforward.W_1")
         _dense(block.ffn.linear_1, weights, f"{name}.feedforward.W_2")
         _norm(block.ffn.layer_norm, weights, f"{name}.norms.feedforward")
-    if config.order == "pre":
+    if pre:
         _norm(spec.layer_norm, weights, f"{side}.norm")
+    return spec
 
 
 def _dense(spec: Any, weights: dict[str, np.ndarray], *layers: str) -> None:  # noqa: ANN401

@@ -108,16 +108,14 @@ def _renumbered(folder: Path, vocabulary: _Vocabulary, specials: list[str], rows
 
 def _marian(folder: Path) -> tuple[_Vocabulary, _Vocabulary]:
     """source.spm and target.spm cut, vocab.json has the ids; with separate_vocabs the target has its own."""
-    separate = _setting(folder, "separate_vocabs")
-    source_ids = _ids(folder / "vocab.json")
-    target_ids = _ids(folder / "target_vocab.json") if separate else source_ids
-    source, target = (
-        convert_sentencepiece(read_sentencepiece(folder / f"{side}.spm")) for side in ("source", "target")
-    )
-    return (
-        _Vocabulary(source[0], source_ids, source[1].to_str()),
-        _Vocabulary(target[0], target_ids, target[1].to_str()),
-    )
+    ids = _ids(folder / "vocab.json")
+    target_ids = _ids(folder / "target_vocab.json") if _setting(folder, "separate_vocabs") else ids
+    return _sentencepiece(folder / "source.spm", ids), _sentencepiece(folder / "target.spm", target_ids)
+
+
+def _sentencepiece(path: Path, ids: dict[str, int]) -> _Vocabulary:
+    kind, tokenizer = convert_sentencepiece(read_sentencepiece(path))
+    return _Vocabulary(kind, ids, tokenizer.to_str())
 
 
 def _bart(folder: Path) -> tuple[_Vocabulary, _Vocabulary]:

@@ -35,10 +35,7 @@ __all__ = [
     "START",
     "STEP",
     "WEIGHTS",
-    "TracedAttention",
-    "traceable",
     "write",
-    "write_graphs",
 ]
 
 # Layers that a tracer cannot follow, with forward passes that use tensors only.
