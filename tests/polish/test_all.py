@@ -7,6 +7,7 @@ import importlib
 import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from source_tree import TREES

@@ -10,10 +10,10 @@ from antiphon.config.schema import DataConfig, SourceConfig, TextConfig
 from antiphon.config.sources import AudioConfig, FeaturesConfig, FramesConfig, ImageConfig
 from antiphon.data.build_tokenizer import build_tokenizer, load_tokenizer
 from antiphon.data.source import FileSource, Reader, SeveralSources, SingleSource, Source, UnreadableError
-from antiphon.data.tokenizers import Tokenizer, damaged, read_json
-from antiphon.errors import ModelFolderError, UserError
+from antiphon.data.tokenizers import damaged, read_json
+from antiphon.errors import ModelFolderError
 
-__all__ = ["combine_sources", "file_source", "is_file", "load_source", "one_text", "text_source"]
+__all__ = ["combine_sources", "file_source", "is_file", "load_source", "one_text"]
 
 
 def is_file(config: SourceConfig) -> bool:
@@ -24,13 +24,6 @@ def is_file(config: SourceConfig) -> bool:
 def one_text(data: DataConfig) -> bool:
     """Whether there is one text to read: a source, or that of a language model."""
     return data.source is None or isinstance(data.source, TextConfig)
-
-
-def text_source(source: Source) -> Tokenizer:
-    """The tokenizer of a source that is one text; UserError for all others."""
-    if isinstance(source, Tokenizer):
-        return source
-    raise UserError(f"data.source: this is for models that read one text, and the source here is of kind {source.kind}")
 
 
 def combine_sources(sources: Sequence[SingleSource]) -> Source:

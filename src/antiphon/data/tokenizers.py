@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from antiphon.data.source import Random, SingleSource, Source
-from antiphon.errors import ModelFolderError
+from antiphon.errors import ModelFolderError, UserError
 from antiphon.sequence import NO_COPY
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "damaged",
     "line_end",
     "read_json",
+    "text_source",
 ]
 
 PAD, SOS, EOS, UNK = 0, 1, 2, 3
@@ -109,6 +110,13 @@ class SymbolTokenizer(Tokenizer):
 
     def _visible_symbols(self, ids: Sequence[int]) -> list[str]:
         return [self._symbols[number] for number in ids if number not in SILENT]
+
+
+def text_source(source: Source) -> Tokenizer:
+    """The tokenizer of a source that is one text; UserError for all others."""
+    if isinstance(source, Tokenizer):
+        return source
+    raise UserError(f"data.source: this is for models that read one text, and the source here is of kind {source.kind}")
 
 
 class CharacterTokenizer(SymbolTokenizer):

@@ -15,9 +15,8 @@ from torch import Tensor
 
 from antiphon.config.schema import Config
 from antiphon.data.batches import source_batch
-from antiphon.data.build_source import text_source
 from antiphon.data.source import Read, Source
-from antiphon.data.tokenizers import UNK, Tokenizer
+from antiphon.data.tokenizers import UNK, Tokenizer, text_source
 from antiphon.inference.generation import Copies, Heads
 from antiphon.inference.inputs import Question, Wording
 from antiphon.inference.rescoring import Looker, Scorer

@@ -8,9 +8,8 @@ from dataclasses import replace
 from typing import Unpack, overload
 
 from antiphon.config.schema import Config
-from antiphon.data.build_source import text_source
 from antiphon.data.source import Source
-from antiphon.data.tokenizers import Tokenizer
+from antiphon.data.tokenizers import Tokenizer, text_source
 from antiphon.errors import UserError
 from antiphon.inference.answers import Answering, Seen
 from antiphon.inference.engine import Engine, EngineModel, LoadedModel, TorchEngine

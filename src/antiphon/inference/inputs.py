@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from antiphon.config.networks import TransformerDecoderConfig
 from antiphon.config.schema import Config, SourceConfig
 from antiphon.data.batches import reader_threads
-from antiphon.data.build_source import text_source
 from antiphon.data.source import Read, Source, UnreadableError, Values, positions
-from antiphon.data.tokenizers import EOS, PAD, SOS, UNK, StreamTokenizer, Tokenizer
+from antiphon.data.tokenizers import EOS, PAD, SOS, UNK, StreamTokenizer, Tokenizer, text_source
 from antiphon.errors import DataError
 from antiphon.inference.generation import Alternative, Generation, Part, Scored
 from antiphon.models.frontends.frontend import FrontEnd
