@@ -75,7 +75,7 @@ def command_section(name: str, command: Any) -> str:  # noqa: ANN401 (a function
         *(argument_usage(each, info) for each, info in arguments),
         "[OPTIONS]" if options else "",
     ]
-    parts = [f"## antiphon {name}", f"```sh\n{' '.join(usage).rstrip()}\n```", prose(inspect.getdoc(command) or "")]
+    parts = [f"## antiphon {name}", f"```text\n{' '.join(usage).rstrip()}\n```", prose(inspect.getdoc(command) or "")]
     if rows := [(f"`{argument_name(each, info)}`", cell(info.help)) for each, info in arguments]:
         parts.append(table(("argument", "meaning"), rows))
     if rows := [(option_name(each, info), default(each), cell(info.help)) for each, info in options]:
