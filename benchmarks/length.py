@@ -32,8 +32,7 @@ TRAINING = {
     "epochs": 8,
     "batch_tokens": 2048,
     "learning_rate": 2e-3,
-    "schedule": "cosine",
-    "warmup": 100,
+    "schedule": {"kind": "cosine", "warmup": 100},
     "metric": "exact_match",
     "dev_examples": 300,
 }

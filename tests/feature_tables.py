@@ -37,7 +37,7 @@ def values(table: Path, **training: Any) -> dict[str, Any]:  # noqa: ANN401 (any
             "target": {"column": "text", "tokens": "words"},
         },
         "model": {"encoder": gru, "decoder": {"kind": "bahdanau", "cell": "gru", "embedding": 8, "size": 8}},
-        "training": {"epochs": 2, "batch_tokens": 48, "warmup": 0, "threads": 1, **training},
+        "training": {"epochs": 2, "batch_tokens": 48, "schedule": {"warmup": 0}, "threads": 1, **training},
         "decoding": {"max_length": 6, "beam": 1},
         "evaluation": {"metrics": ["exact_match"]},
     }

@@ -147,7 +147,7 @@ def encoder_options() -> Cases:
     }
     blocks = {f"transformer-{name}": part for name, part in transformers(TransformerEncoderConfig).items()}
     scaled = {f"{kind}-scaled": recurrent_encoder(kind, scale=True) for kind in CELLS}
-    ngrams = {f"{name}-ngrams": {**part, "ngrams": [3, 5], "ngram_rows": 23} for name, part in ENCODERS.items()}
+    ngrams = {f"{name}-ngrams": {**part, "ngrams": {"lengths": [3, 5], "rows": 23}} for name, part in ENCODERS.items()}
     told = {"attended": ("additive-soft", "bahdanau-gru"), "last": ("last-both-dense", "plain-gru")}
     return {
         f"{encoder}_{way}": encoder_decoder(part, CONTEXTS[context], DECODERS[decoder])

@@ -10,6 +10,7 @@ import torch
 from pydantic import BaseModel
 from torch import Tensor, nn
 
+from antiphon.config.messages import kinds_of, sections_in
 from antiphon.config.networks import BahdanauConfig, LuongConfig, ModelConfig, RecurrentEncoderConfig
 from antiphon.data.batches import Batch, source_batch
 from antiphon.data.tokenizers import EOS, PAD
@@ -24,8 +25,9 @@ INPUTS = torch.tensor([[1, 4, 5, 6], [1, 8, 4, 4], [1, 7, 5, 8]])
 
 
 def choices(section: type[BaseModel], field: str) -> tuple[Any, ...]:
-    """The values a Literal key may have."""
-    return get_args(section.model_fields[field].annotation)
+    """The values a Literal key may have, or the kinds of a section."""
+    annotation = section.model_fields[field].annotation
+    return tuple(kind for part in sections_in(annotation) for kind in kinds_of(part)) or get_args(annotation)
 
 
 def fill(module: nn.Module, scale: float = 0.6) -> None:

@@ -18,10 +18,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
-from antiphon.config.dump import explained_yaml
 from antiphon.config.load import read_config
 from antiphon.config.networks import EncoderDecoderConfig
 from antiphon.config.schema import Config
+from antiphon.config.yaml_text import explained_yaml
 from antiphon.data.build_source import load_source
 from antiphon.data.build_tokenizer import SOURCE_TOKENIZER, TARGET_TOKENIZER, load_tokenizer
 from antiphon.data.source import Source
@@ -54,7 +54,8 @@ __all__ = [
     "save_weights",
 ]
 
-FORMAT = 1
+FORMATS = (1, 2)  # those that can be read; 2: dependent keys of config.yaml are nested
+FORMAT = FORMATS[-1]
 CONFIG, WEIGHTS, MANIFEST = "config.yaml", "model.safetensors", "model.json"
 EXPORT = "export.json"  # instead of MANIFEST where a model was exported
 CHECKED = (WEIGHTS, SOURCE_TOKENIZER, TARGET_TOKENIZER)
@@ -138,7 +139,7 @@ def read_folder_config(folder: Path) -> Config:
     """The config.yaml of a model or run folder; each problem with the name of the file."""
     path = folder / CONFIG
     try:
-        return read_config(path)
+        return read_config(path, notices=False)
     except ConfigError as error:
         problems = [one if one.startswith(str(path)) else f"{path}: {one}" for one in error.problems]
         raise ModelFolderError(problems) from error
@@ -205,7 +206,7 @@ def _manifest(folder: Path) -> dict[str, dict[str, list[str]]]:
             raise TypeError("files is not a table of checksums")
     except (ValueError, KeyError, TypeError) as error:
         raise ModelFolderError(f"{path}: damaged; copy the model folder again") from error
-    if version != FORMAT:
+    if version not in FORMATS:
         raise ModelFolderError(f"{path}: format {version!r}, this version reads {FORMAT}; update antiphon")
     return dict(manifest)
 

@@ -19,7 +19,7 @@ data: {train: PAIRS, hold_out: 0.1, source: {column: text, tokens: words}, targe
 model:
   encoder: {kind: gru, embedding: 16, size: 16, dropout: 0.0}
   decoder: {kind: bahdanau, cell: gru, embedding: 16, size: 16, dropout: 0.0}
-training: {epochs: 2, batch_tokens: 256, warmup: 0, learning_rate: 2e-2, metric: exact_match}
+training: {epochs: 2, batch_tokens: 256, schedule: {warmup: 0}, learning_rate: 2e-2, metric: exact_match}
 decoding: {beam: 1, max_length: 4}
 evaluation: {metrics: [exact_match, loss]}
 """

@@ -64,7 +64,7 @@ def test_check_says_what_is_wrong_with_config_and_data_together(antiphon, tiny: 
     ended = antiphon("check", str(tiny), "training.epoch=3", "decoding.beam=0", "data.dev=nowhere.tsv")
     assert (ended.code, ended.out) == (2, "")
     assert "training.epoch: 'training' has no such key" in ended.err
-    assert "decoding.beam: expected a whole number above 0, got 0" in ended.err
+    assert "decoding.beam: should be greater than 0, got 0" in ended.err
     assert "nowhere.tsv: no such file" in ended.err
 
 

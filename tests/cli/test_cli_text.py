@@ -13,7 +13,7 @@ LINES = [f"{who} {does} the {what}." for who in ("Ann", "Bob") for does in ("see
 TEXT = """\
 data: {train: TRAIN, dev: DEV, WINDOWtarget: {tokens: characters}}
 model: {kind: language-model, decoder: {kind: plain, cell: gru, embedding: 16, size: 32, dropout: 0.0}}
-training: {epochs: 6, batch_tokens: 128, warmup: 0, learning_rate: 2e-2, schedule: cosine}
+training: {epochs: 6, batch_tokens: 128, learning_rate: 2e-2, schedule: {kind: cosine, warmup: 0}}
 decoding: {beam: 1, max_length: 30, batch_size: 4}
 """
 

@@ -28,7 +28,7 @@ model:
   decoder:
     {kind: transformer, size: 16, layers: 1, heads: 4, feedforward: 24, order: post, activation: swish, from: MODEL}
   tie: all
-training: {epochs: 1, max_updates: 2, warmup: 0, learning_rate: 1.0e-9, batch_tokens: 256}
+training: {epochs: 1, max_updates: 2, schedule: {warmup: 0}, learning_rate: 1.0e-9, batch_tokens: 256}
 decoding: {beam: 1, max_length: 10}
 """
 

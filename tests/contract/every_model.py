@@ -152,7 +152,7 @@ def looks_with_shares_that_leave_padding_out(model: SequenceModel, config: Model
     if weights is not None:
         close(looks.cross[:, 0, 0], weights)
     if isinstance(config, EncoderDecoderConfig) and isinstance(config.context, AttentionConfig):
-        hard, found = config.context.alignment == "hard", weights[source.mask[:, None].expand_as(weights)]
+        hard, found = config.context.alignment.kind == "hard", weights[source.mask[:, None].expand_as(weights)]
         assert bool((((found == 0) | (found == 1)) if hard else (found > 0)).all())
 
 

@@ -63,16 +63,16 @@ def shares(train: Train, **training: Any) -> list[float]:  # noqa: ANN401
     return seen
 
 
-def sampling(train: Train) -> None:
-    assert shares(train, sampling=0.8) == pytest.approx([0.2, 0.4, 0.6, 0.8])
-    taught, sampled = train(max_updates=4), train(max_updates=4, sampling=0.8)
+def scheduled_sampling(train: Train) -> None:
+    assert shares(train, scheduled_sampling={"probability": 0.8}) == pytest.approx([0.2, 0.4, 0.6, 0.8])
+    taught, sampled = train(max_updates=4), train(max_updates=4, scheduled_sampling={"probability": 0.8})
     assert distance(taught.last(), sampled.last()) > 1e-3
-    assert same(taught.last(), train(max_updates=4, sampling=0.0, keep=7).last())
+    assert same(taught.last(), train(max_updates=4, scheduled_sampling=None, keep=7).last())
 
 
 def sampling_schedule(train: Train) -> None:
     climbs = {
-        name: shares(train, sampling=0.4, sampling_schedule=name)
+        name: shares(train, scheduled_sampling={"probability": 0.4, "schedule": name})
         for name in ("linear", "exponential", "inverse-sigmoid")
     }
     assert climbs["linear"] == pytest.approx([0.1, 0.2, 0.3, 0.4])
@@ -83,4 +83,4 @@ def sampling_schedule(train: Train) -> None:
 
 
 def sampling_updates(train: Train) -> None:
-    assert shares(train, sampling=0.6, sampling_updates=2) == pytest.approx([0.3, 0.6, 0.6, 0.6])
+    assert shares(train, scheduled_sampling={"probability": 0.6, "updates": 2}) == pytest.approx([0.3, 0.6, 0.6, 0.6])

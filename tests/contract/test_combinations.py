@@ -14,9 +14,8 @@ from tiny_models import choices, one_table, sizes
 from antiphon.config import networks as models
 from antiphon.config import schema
 from antiphon.config.checks import check_config
-from antiphon.config.checks_sources import FRONTS_OF
 from antiphon.config.networks import EncoderDecoderConfig, ModelConfig
-from antiphon.config.schema import Config
+from antiphon.config.schema import FRONTS_OF, Config
 from antiphon.errors import ConfigError
 from antiphon.models import build
 from antiphon.models.build import build_model

@@ -21,8 +21,9 @@ from tiny_runs import WORDS, tiny_config
 from wishing_models import Leaning, wishing_model
 
 from antiphon.config import schema
-from antiphon.config.schema import Config, DataConfig, DecodingConfig, NoiseConfig, TextConfig, TrainingConfig
-from antiphon.config.sources import Section
+from antiphon.config.base import Section
+from antiphon.config.schema import Config, DataConfig, DecodingConfig, TextConfig
+from antiphon.config.training import InfillConfig, NoiseConfig, TrainingConfig
 from antiphon.data.prepare import Prepared, prepare
 from antiphon.data.tokenizers import EOS, CharacterTokenizer
 from antiphon.errors import DataError
@@ -293,7 +294,9 @@ EFFECTS: dict[type[BaseModel], set[str]] = {
     **{section: set(keys) for section, keys in DATA_EFFECTS.items()},
     **{section: set(keys) for section, keys in test_source_options.SOURCE_EFFECTS.items()},
     TrainingConfig: set(test_training_options.TRAINING_EFFECTS),
+    **{section: set(keys) for section, keys in test_training_options.SECTION_EFFECTS.items()},
     NoiseConfig: set(test_learning_options.NOISE_EFFECTS),
+    InfillConfig: set(test_learning_options.INFILL_EFFECTS),
     schema.EvaluationConfig: set(test_training_options.EVALUATION_EFFECTS),
     DecodingConfig: set(DECODING_EFFECTS),
     Config: {"data", "model", "training", "decoding", "evaluation"},  # the sections above

@@ -11,7 +11,7 @@ import torch
 from tiny_runs import BASE, Ran, distance, run, tiny_config, write_pairs
 from torch import Tensor
 
-from antiphon.config.schema import NoiseConfig
+from antiphon.config.training import InfillConfig, NoiseConfig
 from antiphon.data.batches import PairBatches
 from antiphon.data.prepare import prepare
 from antiphon.data.tokenizers import EOS, UNK
@@ -103,7 +103,8 @@ def test_a_frozen_part_stays_to_the_last_bit(
     """Whatever the optimiser, the decay and the accumulation; the rest learns."""
     part_values = {"from": str(before.folder), "freeze": True}
     values: dict[str, dict[str, Any]] = {"encoder": {}, "decoder": {}, side: part_values}
-    ran = train(**values, optimizer=optimizer, weight_decay=0.1, accumulate=2, clip=1.0, average=2, evaluate_every=2)
+    decayed = {"kind": optimizer, "weight_decay": 0.1}
+    ran = train(**values, optimizer=decayed, accumulate=2, clip=1.0, average=2, evaluate_every=2)
     assert equal(part(ran.last(), *names), part(before.weights, *names))
     assert equal(part(ran.weights, *names), part(before.weights, *names))
     free = train(encoder={}, decoder={}, max_updates=1, learning_rate=1e-9).last()
@@ -198,7 +199,10 @@ def fills_in(rows: Rows) -> None:
 
 def spans(rows: Rows) -> None:
     """Longer spans leave fewer marks for as many tokens."""
-    ratios = [hidden / marks for hidden, marks in (hidden_and_marks(rows(infill=0.3, span=s)) for s in (1.0, 6.0))]
+    ratios = [
+        hidden / marks
+        for hidden, marks in (hidden_and_marks(rows(infill={"share": 0.3, "span": s})) for s in (1.0, 6.0))
+    ]
     assert ratios[0] * 2 < ratios[1]
 
 
@@ -214,15 +218,16 @@ NOISE_EFFECTS: dict[str, Callable[[Rows], None]] = {
     "mask": masks,
     "delete": deletes,
     "infill": fills_in,
-    "span": spans,
     "permute": permutes,
 }
+INFILL_EFFECTS: dict[str, Callable[[Rows], None]] = {"share": fills_in, "span": spans}
 
 
 def test_every_pretext_task_is_in_the_table() -> None:
     assert set(NOISE_EFFECTS) == set(NoiseConfig.model_fields)
+    assert set(INFILL_EFFECTS) == set(InfillConfig.model_fields)
 
 
-@pytest.mark.parametrize("key", NOISE_EFFECTS)
+@pytest.mark.parametrize("key", [*NOISE_EFFECTS, *INFILL_EFFECTS])
 def test_the_pretext_task_does_what_it_says(key: str, rows: Rows) -> None:
-    NOISE_EFFECTS[key](rows)
+    {**NOISE_EFFECTS, **INFILL_EFFECTS}[key](rows)

@@ -14,6 +14,7 @@ from source_cases import CASES
 from tiny_models import INPUTS, ROWS, choices, fill, tiny_batch
 from torch import Tensor, nn
 
+from antiphon.config.base import LearntPositionsConfig, NoPositionsConfig, SinusoidalPositionsConfig
 from antiphon.config.checks import check_config
 from antiphon.config.networks import (
     AttentionConfig,
@@ -21,13 +22,16 @@ from antiphon.config.networks import (
     ConcatenatedConfig,
     ConvolutionalEncoderConfig,
     EncoderDecoderConfig,
+    HardAlignmentConfig,
     LanguageModelConfig,
     LuongConfig,
     ModelConfig,
     MultiHeadConfig,
+    NgramsConfig,
     NoEncoderConfig,
     PlainConfig,
     RecurrentEncoderConfig,
+    SoftAlignmentConfig,
     StaticContextConfig,
     TransformerDecoderConfig,
     TransformerEncoderConfig,
@@ -89,7 +93,8 @@ def changed(section: type[BaseModel], **values: Any) -> ModelConfig:  # noqa: AN
     if type(base) is section:
         return base.model_copy(update=values)
     parts = {name: value for name, value in base if type(value) is section}
-    return base.model_copy(update={name: part.model_copy(update=values) for name, part in parts.items()})
+    others = {name: section.model_validate({**dict(part), **values}) for name, part in parts.items()}
+    return base.model_copy(update=others)
 
 
 def made(config: ModelConfig) -> SequenceModel:
@@ -117,11 +122,11 @@ def hard_only(key: str, value: float) -> Callable[[], None]:
     """What weighs in the loss of hard attention, and nowhere else."""
 
     def effect() -> None:
-        usual, other = (learnt(changed(AttentionConfig, alignment="hard", **more)) for more in ({}, {key: value}))
+        usual, other = (
+            learnt(changed(AttentionConfig, alignment={"kind": "hard", **more})) for more in ({}, {key: value})
+        )
         assert torch.equal(usual[:-2], other[:-2])
         assert not torch.allclose(usual[-2:], other[-2:], rtol=1e-3)
-        soft = changed(AttentionConfig, **{key: value})
-        assert torch.equal(learnt(soft), learnt(ATTENDED))
 
     return effect
 
@@ -148,22 +153,27 @@ def inner_size() -> None:
             assert {parameter.size(-1) for parameter in asked.parameters() if parameter.size(0) == 1} == {inner}
 
 
-def longest(section: type[BaseModel], needed: int) -> Callable[[], None]:
-    """A learnt table of so many positions carries sequences of so many tokens and no longer ones."""
-
-    def effect() -> None:
-        made(changed(section, positions="learnt", longest=needed))(source_batch(ROWS), INPUTS)
+def longest() -> None:
+    """A table of n learnt positions is for sequences of up to n tokens."""
+    source = len(ROWS[0]) + 1
+    for section, needed in (
+        (ConvolutionalEncoderConfig, source),
+        (TransformerEncoderConfig, source),
+        (TransformerDecoderConfig, INPUTS.size(1)),
+    ):
+        fitting, short = (
+            changed(section, positions={"kind": "learnt", "longest": rows}) for rows in (needed, needed - 1)
+        )
+        made(fitting)(source_batch(ROWS), INPUTS)
         with pytest.raises(UserError, match=f"a sequence of {needed} tokens, .* learnt {needed - 1} positions"):
-            made(changed(section, positions="learnt", longest=needed - 1))(source_batch(ROWS), INPUTS)
-
-    return effect
+            made(short)(source_batch(ROWS), INPUTS)
 
 
-def ngram_rows() -> None:
-    """Of each table."""
-    for rows in (1, 7):
-        around = made(changed(RecurrentEncoderConfig, ngrams=[3, 5], ngram_rows=rows)).source.around
-        assert [tuple(parameter.shape) for parameter in around.parameters()] == [(rows, 8), (rows, 8)]
+def ngrams() -> None:
+    """A table of each length, with this many rows."""
+    for lengths, rows in (([3, 5], 1), ([3, 5], 7), ([3], 7)):
+        around = made(changed(RecurrentEncoderConfig, ngrams={"lengths": lengths, "rows": rows})).source.around
+        assert [tuple(parameter.shape) for parameter in around.parameters()] == [(rows, 8) for _ in lengths]
 
 
 def front() -> None:
@@ -190,7 +200,7 @@ def tied(section: type[BaseModel]) -> Callable[[], None]:
     return effect
 
 
-NGRAMS = {"ngrams": [[3], [3, 5]], "ngram_rows": ngram_rows}
+NGRAMS = {"ngrams": [[3], [3, 5]]}
 RECURRENT = {"embedding": [3], "size": [5], "layers": [1, 3], "dropout": [0.3], "from_run": IN_RUNS, "freeze": IN_RUNS}
 BLOCK = {
     "kind": ONLY_CHOICE,
@@ -225,13 +235,11 @@ MODEL_EFFECTS: dict[type[BaseModel], dict[str, Any]] = {
         "size": [6],
         "kernel": [1, 5],
         "positions": ["learnt", "none"],
-        "longest": longest(ConvolutionalEncoderConfig, len(ROWS[0]) + 1),
     },
     TransformerEncoderConfig: {
         **BLOCK,
         **NGRAMS,
         "positions": ["learnt", "none"],
-        "longest": longest(TransformerEncoderConfig, len(ROWS[0]) + 1),
     },
     NoEncoderConfig: {
         **NGRAMS,
@@ -246,9 +254,17 @@ MODEL_EFFECTS: dict[type[BaseModel], dict[str, Any]] = {
         "score": ["dot", "scaled-dot", "cosine", "bilinear", "concat"],
         "alignment": alignment,
         "size": inner_size,
+    },
+    SoftAlignmentConfig: {"kind": ONLY_CHOICE},
+    HardAlignmentConfig: {
+        "kind": ONLY_CHOICE,
         "entropy": hard_only("entropy", 0.5),
         "baseline": hard_only("baseline", 0.1),
     },
+    SinusoidalPositionsConfig: {"kind": ONLY_CHOICE},
+    LearntPositionsConfig: {"kind": ONLY_CHOICE, "longest": longest},
+    NoPositionsConfig: {"kind": ONLY_CHOICE},
+    NgramsConfig: {"lengths": ngrams, "rows": ngrams},
     StaticContextConfig: {"kind": ["mean", "max"], "feed": ["start", "every-step"], "bridge": ["direct"]},
     MultiHeadConfig: {"kind": ONLY_CHOICE},
     BahdanauConfig: {**RECURRENT, "kind": ONLY_CHOICE, "cell": CELLS},
@@ -257,7 +273,6 @@ MODEL_EFFECTS: dict[type[BaseModel], dict[str, Any]] = {
     TransformerDecoderConfig: {
         **BLOCK,
         "positions": ["learnt"],
-        "longest": longest(TransformerDecoderConfig, INPUTS.size(1)),
     },
     EncoderDecoderConfig: {
         "kind": ONLY_CHOICE,
@@ -316,7 +331,8 @@ def test_a_key_without_effect_has_one_choice(section: type[BaseModel], key: str)
 
 @pytest.mark.parametrize(("section", "key", "values"), WORDS)
 def test_every_choice_is_in_the_table(section: type[BaseModel], key: str, values: list[str]) -> None:
-    now = next(getattr(part, key) for _, part in BASES[section] if type(part) is section)
+    value = next(getattr(part, key) for _, part in BASES[section] if type(part) is section)
+    now = getattr(value, "kind", value)
     assert sorted([now, *values]) == sorted(choices(section, key))
 
 

@@ -18,7 +18,10 @@ from torch import Tensor
 from antiphon.config.schema import DataConfig
 from antiphon.config.sources import (
     AudioConfig,
+    AudioMasksConfig,
+    BandMaskConfig,
     CellsConfig,
+    FeatureMasksConfig,
     FeaturesConfig,
     FrameCellsConfig,
     FramesConfig,
@@ -26,6 +29,8 @@ from antiphon.config.sources import (
     LinearConfig,
     PatchesConfig,
     SubsampledConfig,
+    TimeMaskConfig,
+    ValueMaskConfig,
 )
 from antiphon.data.build_source import file_source
 from antiphon.data.prepare import Prepared, prepare
@@ -46,26 +51,21 @@ READ_EFFECTS: dict[type[BaseModel], dict[str, Any]] = {
         "mels": [20],
         "window": [50.0],
         "step": [20.0],
-        "time_masks": [3],
-        "time_width": [2],
-        "mel_masks": [3],
-        "mel_width": [2],
+        "masks": [{"time": {"count": 3}}, {"mels": {"count": 3}}],
     },
     FeaturesConfig: {
         **TABLE,
         "ordered": [False],
         "normalise": [True],
-        "time_masks": [3],
-        "time_width": [2],
-        "value_masks": [3],
-        "value_width": [1],
+        "masks": [{"time": {"count": 3}}, {"values": {"count": 3}}],
     },
 }
-BASES: dict[type[BaseModel], dict[str, Any]] = {  # what a key needs beside it to be seen
-    AudioConfig: {"time_width": {"time_masks": 3}, "mel_width": {"mel_masks": 3}},
-    FeaturesConfig: {"time_width": {"time_masks": 3}, "value_width": {"value_masks": 3}},
+# The masks of a source: axis → the section of its masks, and a width other than the usual.
+MASK_EFFECTS: dict[type[BaseModel], dict[str, tuple[type[BaseModel], int]]] = {
+    AudioConfig: {"time": (TimeMaskConfig, 2), "mels": (BandMaskConfig, 2)},
+    FeaturesConfig: {"time": (TimeMaskConfig, 2), "values": (ValueMaskConfig, 1)},
 }
-TRAINING = ("shift", "scale", "contrast", "masks", "width")  # keys that are for training only end so
+TRAINING = ("shift", "scale", "contrast", "masks")  # keys for training only
 FRONT_EFFECTS: dict[type[BaseModel], dict[str, Any]] = {
     CellsConfig: {
         "channels": [[3, 5], [4]],
@@ -89,6 +89,9 @@ FRONT_CASES = {
 }
 SOURCE_EFFECTS = {
     **READ_EFFECTS,
+    AudioMasksConfig: MASK_EFFECTS[AudioConfig],
+    FeatureMasksConfig: MASK_EFFECTS[FeaturesConfig],
+    **dict.fromkeys((TimeMaskConfig, BandMaskConfig, ValueMaskConfig), ("count", "width")),
     **{section: {"kind": ONLY_CHOICE, **keys} for section, keys in FRONT_EFFECTS.items()},
 }
 
@@ -135,12 +138,24 @@ READ_KEYS = [
 @pytest.mark.parametrize(("section", "key", "value"), READ_KEYS)
 def test_the_key_changes_what_is_read(section: type[BaseModel], key: str, value: Any, tmp_path: Path) -> None:  # noqa: ANN401
     path = write_file(section, tmp_path, "a", 40)
-    beside = BASES.get(section, {}).get(key, {})
-    usual, other = (read(section, path, seed=1, **beside, **more) for more in ({}, {key: value}))
+    usual, other = (read(section, path, seed=1, **more) for more in ({}, {key: value}))
     assert not alike(usual, other)
-    if (key.endswith(TRAINING) and section not in (ImageConfig, FramesConfig)) or key in TRAINING[:3]:
-        clean, same = (read(section, path, seed=None, **beside, **more) for more in ({}, {key: value}))
+    if key in TRAINING:
+        clean, same = (read(section, path, seed=None, **more) for more in ({}, {key: value}))
         assert alike(clean, same)
+
+
+@pytest.mark.parametrize("section", MASK_EFFECTS, ids=lambda section: section.__name__)
+def test_masks_have_a_count_and_a_width(section: type[BaseModel], tmp_path: Path) -> None:
+    path = write_file(section, tmp_path, "a", 40)
+    for axis, (mask, width) in MASK_EFFECTS[section].items():
+        assert set(mask.model_fields) == {"count", "width"}
+        one, many, narrow = (
+            read(section, path, seed=1, masks={axis: values})
+            for values in ({"count": 1}, {"count": 3}, {"count": 3, "width": width})
+        )
+        assert not alike(one, many)
+        assert not alike(many, narrow)
 
 
 def prepared(section: type[BaseModel], place: Path, **source: Any) -> Prepared:  # noqa: ANN401

@@ -10,11 +10,21 @@ from typing import Any
 
 import pytest
 import torch
-from learning_effects import noise, sampling, sampling_schedule, sampling_updates
+from learning_effects import noise, sampling_schedule, sampling_updates, scheduled_sampling
+from pydantic import BaseModel
 from safetensors.torch import load_file
 from tiny_runs import Ran, distance, run, same, tiny_config, write_pairs
 
-from antiphon.config.schema import EvaluationConfig, TrainingConfig
+from antiphon.config.schema import EvaluationConfig
+from antiphon.config.training import (
+    AdamConfig,
+    GuidedAttentionConfig,
+    PlateauConfig,
+    ScheduleConfig,
+    ScheduledSamplingConfig,
+    SGDConfig,
+    TrainingConfig,
+)
 from antiphon.data import batches as feed
 from antiphon.data.pairs import Example
 from antiphon.data.prepare import prepare
@@ -27,6 +37,8 @@ from antiphon.training.step import Loss
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 Train = Callable[..., Ran]
+SGD = {"kind": "sgd"}
+PLATEAU = {"kind": "plateau", "warmup": 0, "patience": 1}
 NEVER_BETTER = {"metric": "exact_match", "evaluate_every": 1}  # after 6 updates nothing is right yet
 
 
@@ -104,7 +116,7 @@ def accumulate(train: Train) -> None:
 
 def optimizer(train: Train) -> None:
     sgd, adam, adamw = (
-        train(optimizer=name, learning_rate=0.01, weight_decay=0.5) for name in ("sgd", "adam", "adamw")
+        train(optimizer={"kind": name, "weight_decay": 0.5}, learning_rate=0.01) for name in ("sgd", "adam", "adamw")
     )
     assert min(distance(a.last(), b.last()) for a, b in ((sgd, adam), (adam, adamw), (sgd, adamw))) > 1e-3
 
@@ -118,24 +130,25 @@ def learning_rate(train: Train) -> None:
 
 def weight_decay(train: Train) -> None:
     """w ← w - rate (gradient + decay w)"""
-    free, pulled = train(max_updates=1).weights, train(max_updates=1, weight_decay=0.5).weights
+    free, pulled = train(max_updates=1).weights, train(max_updates=1, optimizer=SGD | {"weight_decay": 0.5}).weights
     for name, start in beginning(train(max_updates=1)).items():
         torch.testing.assert_close(free[name] - pulled[name], 0.1 * 0.5 * start, atol=1e-6, rtol=1e-4)
 
 
 def momentum(train: Train) -> None:
     """The first step is the same; then half of the last step is added to each."""
-    one, rolling = train(max_updates=1), train(max_updates=1, momentum=0.5)
+    one, rolling = train(max_updates=1), train(max_updates=1, optimizer=SGD | {"momentum": 0.5})
     assert same(one.weights, rolling.weights)
     start, first = beginning(one), one.weights
-    second, rolled = train(max_updates=2).last(), train(max_updates=2, momentum=0.5).last()
+    second, rolled = train(max_updates=2).last(), train(max_updates=2, optimizer=SGD | {"momentum": 0.5}).last()
     for name in start:
         torch.testing.assert_close(rolled[name] - second[name], 0.5 * (first[name] - start[name]), atol=1e-6, rtol=1e-3)
 
 
 def schedule(train: Train) -> None:
-    rates = {name: train(max_updates=4, schedule=name).rates for name in ("constant", "inverse-sqrt", "cosine")}
-    rates["plateau"] = train(max_updates=4, schedule="plateau", plateau_patience=1, **NEVER_BETTER).rates
+    kinds = ("constant", "inverse-sqrt", "cosine")
+    rates = {kind: train(max_updates=4, schedule={"kind": kind, "warmup": 0}).rates for kind in kinds}
+    rates["plateau"] = train(max_updates=4, schedule=PLATEAU, **NEVER_BETTER).rates
     assert rates["constant"] == [0.1] * 4
     assert rates["inverse-sqrt"] == pytest.approx([0.1, 0.1 / math.sqrt(2), 0.1 / math.sqrt(3), 0.05])
     assert rates["cosine"][1] == pytest.approx(0.05 * (1 + math.cos(0.4 * math.pi)))
@@ -144,16 +157,18 @@ def schedule(train: Train) -> None:
 
 
 def warmup(train: Train) -> None:
-    assert train(max_updates=4, warmup=4).rates == pytest.approx([0.025, 0.05, 0.075, 0.1])
+    assert train(max_updates=4, schedule={"kind": "constant", "warmup": 4}).rates == pytest.approx(
+        [0.025, 0.05, 0.075, 0.1]
+    )
 
 
 def plateau_factor(train: Train) -> None:
-    ran = train(max_updates=4, schedule="plateau", plateau_patience=1, plateau_factor=0.1, **NEVER_BETTER)
+    ran = train(max_updates=4, schedule=PLATEAU | {"factor": 0.1}, **NEVER_BETTER)
     assert ran.rates == pytest.approx([0.1, 0.1, 0.01, 0.001])
 
 
 def plateau_patience(train: Train) -> None:
-    ran = train(max_updates=6, schedule="plateau", plateau_patience=2, **NEVER_BETTER)
+    ran = train(max_updates=6, schedule=PLATEAU | {"patience": 2}, **NEVER_BETTER)
     assert ran.rates == pytest.approx([0.1, 0.1, 0.1, 0.05, 0.05, 0.025])
 
 
@@ -173,17 +188,17 @@ def label_smoothing(train: Train) -> None:
     assert plain.watch.updates[0]["loss"] == smooth.watch.updates[0]["loss"]
 
 
-def diagonal(train: Train) -> None:
+def guided_attention(train: Train) -> None:
     """Attention moves to the diagonal; the loss that is shown is without its cost."""
-    plain, guided = train(max_updates=1), train(max_updates=1, diagonal=10.0)
+    plain, guided = train(max_updates=1), train(max_updates=1, guided_attention={"weight": 10.0})
     assert distance(plain.weights, guided.weights) > 1e-3
     assert plain.watch.updates[0]["loss"] == guided.watch.updates[0]["loss"]
 
 
-def diagonal_width(train: Train) -> None:
-    narrow, wide = (train(max_updates=1, diagonal=10.0, diagonal_width=width) for width in (0.2, 1.0))
+def guided_width(train: Train) -> None:
+    narrow, wide = (train(max_updates=1, guided_attention={"weight": 10.0, "width": width}) for width in (0.2, 1.0))
     assert distance(narrow.weights, wide.weights) > 1e-3
-    assert same(narrow.weights, train(max_updates=1, diagonal=10.0).weights)
+    assert same(narrow.weights, train(max_updates=1, guided_attention={"weight": 10.0}).weights)
 
 
 def metric(train: Train) -> None:
@@ -313,18 +328,31 @@ def metrics(train: Train) -> None:
 TRAINING_EFFECTS: dict[str, Callable[[Train], None]] = {
     effect.__name__: effect
     for effect in (
-        epochs, max_updates, batch_tokens, accumulate, optimizer, learning_rate, weight_decay, momentum, schedule,
-        warmup, plateau_factor, plateau_patience, clip, label_smoothing, diagonal, diagonal_width, metric,
-        evaluate_every, checkpoint_every, patience, dev_examples, keep, average, bad_updates, noise, sampling,
-        sampling_schedule, sampling_updates, seed, threads,
+        epochs, max_updates, batch_tokens, accumulate, optimizer, learning_rate, schedule, clip, label_smoothing,
+        guided_attention, metric, evaluate_every, checkpoint_every, patience, dev_examples, keep, average, bad_updates,
+        noise, scheduled_sampling, seed, threads,
     )
 }  # fmt: skip
+SECTION_EFFECTS: dict[type[BaseModel], dict[str, Callable[[Train], None]]] = {
+    AdamConfig: {"kind": optimizer, "weight_decay": optimizer},
+    SGDConfig: {"kind": optimizer, "weight_decay": weight_decay, "momentum": momentum},
+    ScheduleConfig: {"kind": schedule, "warmup": warmup},
+    PlateauConfig: {"kind": schedule, "warmup": warmup, "factor": plateau_factor, "patience": plateau_patience},
+    GuidedAttentionConfig: {"weight": guided_attention, "width": guided_width},
+    ScheduledSamplingConfig: {
+        "probability": scheduled_sampling,
+        "schedule": sampling_schedule,
+        "updates": sampling_updates,
+    },
+}
 EVALUATION_EFFECTS: dict[str, Callable[[Train], None]] = {"metrics": metrics}
 
 
 def test_every_key_is_in_the_tables() -> None:
     assert set(TRAINING_EFFECTS) == set(TrainingConfig.model_fields)
     assert set(EVALUATION_EFFECTS) == set(EvaluationConfig.model_fields)
+    for section, effects in SECTION_EFFECTS.items():
+        assert set(effects) == set(section.model_fields)
 
 
 @pytest.mark.parametrize("key", [*TRAINING_EFFECTS, *EVALUATION_EFFECTS])

@@ -15,7 +15,7 @@ from antiphon.cli.main import run
 
 PAGE = (Path(__file__).parents[2] / "docs" / "sources.md").read_text("utf-8")
 COUNT = 10  # examples of each table
-FEW = ["training.max_updates=2", "training.warmup=1", "training.dev_examples=2", "decoding.max_length=5"]
+FEW = ["training.max_updates=2", "training.schedule.warmup=1", "training.dev_examples=2", "decoding.max_length=5"]
 TABLES = {
     "captions.tsv": ("image\tcaption", "images/{n}.png\t{colour} circle left of {colour} square"),
     "lines.tsv": ("image\ttext", "lines/{n}.png\t{colour}"),

@@ -20,7 +20,7 @@ model:
   encoder: {kind: gru, embedding: 8, size: 12, layers: 2, dropout: 0.2}
   decoder: {kind: bahdanau, cell: gru, embedding: 8, size: 12, dropout: 0.2}
 training:
-  {epochs: 2, batch_tokens: 64, accumulate: 2, learning_rate: 0.02, schedule: cosine, warmup: 3, metric: cer,
+  {epochs: 2, batch_tokens: 64, accumulate: 2, learning_rate: 0.02, schedule: {kind: cosine, warmup: 3}, metric: cer,
    evaluate_every: 5, checkpoint_every: 3, average: 2, bad_updates: 3, seed: 3, threads: 1}
 decoding: {max_length: 12}
 evaluation: {metrics: [exact_match]}

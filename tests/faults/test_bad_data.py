@@ -215,7 +215,7 @@ def test_held_out_all_too_long(folder: Path) -> None:
 def test_configuration_made_in_python_is_checked_too(folder: Path) -> None:
     (folder / "train.tsv").write_bytes(GOOD)
     said = problem(config(source=TextConfig(column=[0, 1]), target=TextConfig(column=-1)))
-    assert "data.source.column: one column is the source, got a list of 2" in said
+    assert "data.source.column: a source has one column, got a list of 2" in said
     assert "column -1 in data: columns are counted from 0" in said
 
 

@@ -29,12 +29,12 @@ def test_overrides_of_a_config_are_not_ignored(file: Path) -> None:
 
 def test_a_config_made_in_python_is_checked(file: Path) -> None:
     config = read_config(file)
-    wrong = config.model_copy(update={"training": config.training.model_copy(update={"momentum": 0.5})})
-    with pytest.raises(ConfigError, match=r"training.momentum: 0.5 is only for sgd"):
+    wrong = config.model_copy(update={"decoding": config.decoding.model_copy(update={"joint": 0.5, "beam": 1})})
+    with pytest.raises(ConfigError, match=r"decoding.joint: 0.5 reranks the answers of a beam"):
         antiphon.train(wrong, out="run")
     assert not Path("run").exists()
     [problem] = antiphon.check(wrong).problems
-    assert problem.startswith("training.momentum: 0.5 is only for sgd")
+    assert problem.startswith("decoding.joint: 0.5 reranks")
 
 
 def test_check_takes_what_train_takes(file: Path) -> None:
@@ -46,8 +46,8 @@ def test_check_takes_what_train_takes(file: Path) -> None:
 
 
 def test_check_finds_faults_of_config_and_data_together(file: Path) -> None:
-    report = antiphon.check(file, ["training.momentum=0.5", "data.dev=nowhere.tsv"])
-    assert [problem.split(":")[0] for problem in report.problems] == ["training.momentum", "nowhere.tsv"]
+    report = antiphon.check(file, ["training.optimizer.momentum=0.5", "data.dev=nowhere.tsv"])
+    assert [problem.split(":")[0] for problem in report.problems] == ["training.optimizer.momentum", "nowhere.tsv"]
     assert report.facts == []
     [problem] = antiphon.check(file, ["data.source.column=-1"]).problems[:1]
     assert problem.startswith("column -1 in data")

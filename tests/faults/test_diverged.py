@@ -86,7 +86,12 @@ def test_goes_on_when_the_cause_is_gone(forge: Forge, baseline: Baseline, run: P
 
 def test_a_huge_learning_rate(forge: Forge, run: Path) -> None:
     """The weights themselves blow up, in steps whose gradients were still numbers."""
-    options = ("training.learning_rate=1e38", "training.clip=null", "training.warmup=0", "training.evaluate_every=1")
+    options = (
+        "training.learning_rate=1e38",
+        "training.clip=null",
+        "training.schedule.warmup=0",
+        "training.evaluate_every=1",
+    )
     ended = forge.train(run, *options)
     assert ended.code == 2, ended.said
     assert "not finite" in ended.said
@@ -96,7 +101,12 @@ def test_a_huge_learning_rate(forge: Forge, run: Path) -> None:
 
 def test_the_loss_is_never_a_number_at_the_end(forge: Forge, run: Path) -> None:
     """Too few updates to give up in the loop: the evaluation notices."""
-    options = ("training.learning_rate=1e38", "training.clip=null", "training.warmup=0", "training.max_updates=2")
+    options = (
+        "training.learning_rate=1e38",
+        "training.clip=null",
+        "training.schedule.warmup=0",
+        "training.max_updates=2",
+    )
     ended = forge.train(run, *options, "training.schedule=constant")
     assert ended.code == 2, ended.said
     assert "the dev loss was not finite at any evaluation" in ended.said

@@ -91,7 +91,7 @@ def test_killed_in_evaluations_and_steps(
 def test_killed_with_two_threads(forge: Forge, run: Path, tmp_path: Path, draw: random.Random) -> None:
     """Sums that two threads share, in layers wide enough for torch to share them."""
     wide = ("training.threads=2", "training.batch_tokens=400", "training.accumulate=1", "training.epochs=3")
-    wide += ("model.encoder.size=96", "model.decoder.size=96", "training.warmup=0")
+    wide += ("model.encoder.size=96", "model.decoder.size=96", "training.schedule.warmup=0")
     alone = tmp_path / "alone"
     assert forge.train(alone, *wide).code == 0
     manifest = json.loads(next(alone.glob("checkpoints/*/manifest.json")).read_bytes())

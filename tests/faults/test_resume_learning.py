@@ -16,9 +16,9 @@ LEARNING = (
     "training.noise.infill=0.2",
     "training.noise.delete=0.1",
     "training.noise.permute=true",
-    "training.sampling=0.6",
-    "training.sampling_schedule=inverse-sigmoid",
-    "training.sampling_updates=9",
+    "training.scheduled_sampling.probability=0.6",
+    "training.scheduled_sampling.schedule=inverse-sigmoid",
+    "training.scheduled_sampling.updates=9",
     "model.encoder.freeze=true",
 )
 

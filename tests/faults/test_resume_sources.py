@@ -33,7 +33,7 @@ class Fuse(SilentDisplay):
 
 def several(table: Path) -> dict[str, Any]:
     written = values(table, checkpoint_every=3, epochs=3)
-    masked = {"kind": "features", "column": "path", "time_masks": 1, "time_width": 2, "value_masks": 1}
+    masked = {"kind": "features", "column": "path", "masks": {"time": {"count": 1, "width": 2}, "values": {"count": 1}}}
     text = {"kind": "text", "column": "count", "tokens": "words"}
     return {**written, "data": {**written["data"], "source": [masked, text]}}
 

@@ -83,7 +83,7 @@ class Pupil:
         torch.manual_seed(seed)
         self.draw, self.tasks, self.rate = random.Random(seed), tasks, rate
         self.model = build_model(config, source_tokens=LETTERS.stop, target_tokens=LETTERS.stop).train()
-        self.training = TrainingConfig(optimizer="adamw", learning_rate=rate)
+        self.training = TrainingConfig(learning_rate=rate)
         self.optimizer = build_optimizer(self.training, self.model)
         self.words = [list(product(LETTERS, repeat=length)) for length in range(1, longest + 1)]
         asked = [word for words in self.words for word in self.draw.sample(words, min(len(words), ASKED))]

@@ -43,7 +43,13 @@ def test_copy_the_one_that_is_asked_for(encoder: object, tmp_path: Path) -> None
             "context": {"score": "bilinear"},
             "decoder": {"kind": "luong", "cell": "gru", "embedding": 24, "size": 48, "dropout": 0.0},
         },
-        "training": {"epochs": 15, "batch_tokens": 512, "learning_rate": 1e-2, "warmup": 20, "evaluate_every": 135},
+        "training": {
+            "epochs": 15,
+            "batch_tokens": 512,
+            "learning_rate": 1e-2,
+            "schedule": {"warmup": 20},
+            "evaluate_every": 135,
+        },
         "decoding": {"max_length": 6, "beam": 1},
         "evaluation": {"metrics": ["exact_match"]},
     }

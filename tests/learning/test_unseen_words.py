@@ -54,7 +54,13 @@ def trained(model: dict[str, Any], copy: bool, folder: Path) -> antiphon.Generat
             "target": {"tokens": "words", "column": 1},
         },
         "model": {**model, "copy": copy},
-        "training": {"epochs": 10, "batch_tokens": 128, "learning_rate": 5e-3, "warmup": 20, "evaluate_every": 300},
+        "training": {
+            "epochs": 10,
+            "batch_tokens": 128,
+            "learning_rate": 5e-3,
+            "schedule": {"warmup": 20},
+            "evaluate_every": 300,
+        },
         "decoding": {"max_length": 6, "beam": 1},
     }
     run = folder / f"copy-{copy}"

@@ -38,7 +38,7 @@ WORDS = WordTokenizer([f"w{number}" for number in range(12)])
 DRAWN = random.Random(8)
 TEXTS = [" ".join(f"w{DRAWN.randrange(12)}" for _ in range(DRAWN.randint(1, 9))) for _ in range(200)]
 BLOCKS: dict[str, Any] = {"kind": "transformer", "heads": 2, "feedforward": 24, "dropout": 0.0}
-LEARNT = {"positions": "learnt", "longest": 40}
+LEARNT = {"positions": {"kind": "learnt", "longest": 40}}
 # Every way of each option, and parts of unlike size where nothing is tied.
 MODELS: dict[str, dict[str, Any]] = {
     "pre": {

@@ -56,8 +56,8 @@ def decoder(kind: str, cell: str, **values: Any) -> dict[str, Any]:  # noqa: ANN
 
 def blocks(order: str, positions: str, **values: Any) -> dict[str, Any]:  # noqa: ANN401
     sizes = {"size": 8, "heads": 2, "feedforward": 8, "layers": 2, "dropout": 0.0}
-    table = {"longest": 40} if positions == "learnt" else {}
-    return {"kind": "transformer", "order": order, "positions": positions, **sizes, **table, **values}
+    table = {"kind": "learnt", "longest": 40} if positions == "learnt" else positions
+    return {"kind": "transformer", "order": order, "positions": table, **sizes, **values}
 
 
 def attention(score: str, alignment: str = "soft") -> dict[str, Any]:
@@ -82,12 +82,12 @@ MODELS: dict[str, dict[str, Any]] = {
         "decoder": decoder("luong", "rnn", input_feeding=True),
     },
     "relu-bahdanau": {
-        "encoder": encoder("rnn-relu", ngrams=[3], ngram_rows=13),
+        "encoder": encoder("rnn-relu", ngrams={"lengths": [3], "rows": 13}),
         "context": attention("cosine"),
         "decoder": decoder("bahdanau", "rnn-relu", layers=2),
     },
     "cnn-luong": {
-        "encoder": encoder("cnn", size=8, layers=2, positions="learnt", longest=40),
+        "encoder": encoder("cnn", size=8, layers=2, positions={"kind": "learnt", "longest": 40}),
         "context": attention("scaled-dot"),
         "decoder": decoder("luong", "lstm"),
     },

@@ -11,9 +11,8 @@ from PIL import Image
 
 from antiphon.autoconfig.suggest import Suggestion, suggest_config
 from antiphon.config.checks import check_config
-from antiphon.config.dump import explained_yaml
 from antiphon.config.schema import Config
-from antiphon.config.yaml_text import parse_yaml
+from antiphon.config.yaml_text import explained_yaml, parse_yaml
 from antiphon.errors import DataError
 
 WORDS = ["the", "dog", "man", "woman", "runs", "jumps", "over", "under", "green", "field", "while", "two", "people"]

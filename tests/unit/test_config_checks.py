@@ -10,6 +10,7 @@ from antiphon.config.schema import Config
 
 LEARNT = ["model.encoder.kind=transformer", "model.encoder.positions=learnt"]
 DIRECT = ["model.decoder.kind=plain", "model.context.kind=last", "model.context.bridge=direct"]
+GUIDED = "training.guided_attention={weight: 1.0}"
 TIED = ["model.tie=all", "model.decoder.embedding=256", "model.encoder.embedding=256"]
 TABLES = ["model.tie=tables", "data.shared_vocabulary=true"]
 CONCATENATED = ["model.kind=concatenated", "model.decoder.kind=transformer", "model.decoder.positions=learnt"]
@@ -19,16 +20,16 @@ GOOD = [
     ["model.context.score=dot", "model.encoder.bidirectional=false"],
     ["model.context.score=bilinear"],
     ["model.context.size=32"],
-    ["training.momentum=0.9", "training.optimizer=sgd"],
-    ["training.plateau_factor=0.1", "training.schedule=plateau"],
-    ["training.warmup=10", "training.schedule=constant"],
+    ["training.optimizer={kind: sgd, momentum: 0.9}"],
+    ["training.schedule=plateau", "training.schedule.factor=0.1"],
+    ["training.schedule.warmup=10", "training.schedule.kind=constant"],
     ["training.metric=bleu"],
     ["data.target.column=[1, 2]"],
     ["data.source.tokens=words"],
     ["data.shared_vocabulary=true"],
     ["model.context.score=cosine", "model.encoder.kind=cnn"],
-    ["model.context.alignment=hard", "model.context.entropy=0.1", "model.context.baseline=0.5"],
-    ["training.diagonal=1.0"],
+    ["model.context.alignment=hard", "model.context.alignment.entropy=0.1", "model.context.alignment.baseline=0.5"],
+    [GUIDED],
     ["model.ctc=0.5"],
     ["decoding.replace_unknown=true"],
     ["model.encoder.layers=2", "model.encoder.residual=true"],
@@ -37,8 +38,8 @@ GOOD = [
     [*DIRECT, "model.decoder.size=512"],
     ["model.decoder.kind=transformer"],
     ["model.encoder.kind=transformer", "model.decoder.kind=transformer", "model.context.kind=multi-head"],
-    [*LEARNT, "model.encoder.longest=201"],
-    [*LEARNT, "model.encoder.longest=10", "data.source.max_length=9"],
+    [*LEARNT, "model.encoder.positions.longest=201"],
+    [*LEARNT, "model.encoder.positions.longest=10", "data.source.max_length=9"],
     ["model.tie=output", "model.decoder.embedding=256"],
     [*TIED, "data.shared_vocabulary=true"],
     TABLES,  # 128 and 128; the output layer is 256 wide and free
@@ -55,13 +56,10 @@ BAD = [
         ["model.context.score: scaled-dot", "200", "256 (cnn)", "set model.decoder.size to 256"],
     ),
     (["model.context.score=cosine", "model.encoder.bidirectional=true"], ["cosine", "256 x 2 directions", "bilinear"]),
-    (["model.context.entropy=0.1"], ["model.context.entropy: 0.1", "hard", "soft", "0.01"]),
-    (["training.diagonal_width=0.1"], ["training.diagonal_width: 0.1", "training.diagonal is 0", "0.2"]),
-    (["training.diagonal=1.0", "model.context.alignment=hard"], ["training.diagonal: 1.0", "soft", "model.context"]),
-    (["training.diagonal=1.0", "model.decoder.kind=plain"], ["training.diagonal: 1.0", "soft", "bahdanau or luong"]),
-    (["training.diagonal=1.0", "model.kind=language-model"], ["training.diagonal: 1.0", "language-model has none"]),
+    ([GUIDED, "model.context.alignment=hard"], ["training.guided_attention", "soft", "model.context"]),
+    ([GUIDED, "model.decoder.kind=plain"], ["training.guided_attention", "soft", "bahdanau or luong"]),
+    ([GUIDED, "model.kind=language-model"], ["training.guided_attention", "language-model has none"]),
     (["decoding.replace_unknown=true", "model.decoder.kind=plain"], ["decoding.replace_unknown", "one text", "false"]),
-    (["model.context.baseline=0.5"], ["model.context.baseline: 0.5", "hard", "soft", "0.9"]),
     (["model.context.kind=mean"], ["model.context.kind: mean is not for the decoder bahdanau", "plain"]),
     (
         ["model.context.kind=last", "model.decoder.kind=transformer"],
@@ -81,31 +79,26 @@ BAD = [
     ),
     (["model.encoder.kind=transformer", "model.encoder.heads=7"], ["model.encoder.heads: 7", "256", "8", "259"]),
     (["model.decoder.kind=transformer", "model.decoder.heads=3"], ["model.decoder.heads: 3", "256", "2", "258"]),
-    (["model.encoder.kind=cnn", "model.encoder.kernel=4"], ["model.encoder.kernel: 4", "3 or 5"]),
-    (["model.encoder.ngrams=[3, 4]"], ["model.encoder.ngrams: 4 ", "set it to 5"]),
-    (["model.encoder.ngrams=[1]"], ["model.encoder.ngrams: 1 ", "set it to 3"]),
-    (["model.encoder.ngrams=[3, 3]"], ["model.encoder.ngrams: [3, 3] names a length twice"]),
-    (["model.encoder.ngram_rows=7"], ["model.encoder.ngram_rows: 7", "there are none", "back to 32768"]),
     (["model.encoder.kind=cnn", "model.encoder.size=255"], ["model.encoder.size", "255", "256", "learnt"]),
     (["model.encoder.residual=true"], ["model.encoder.residual", "one layer", "model.encoder.layers to 2"]),
     (
-        [*LEARNT, "model.encoder.longest=200"],
-        ["model.encoder.longest: a table of 200", "201", "data.source.max_length"],
+        [*LEARNT, "model.encoder.positions.longest=200"],
+        ["model.encoder.positions.longest: a table of 200", "201", "data.source.max_length"],
     ),
     (
-        [*CONCATENATED, "model.decoder.longest=401"],
+        [*CONCATENATED, "model.decoder.positions.longest=401"],
         [
-            "model.decoder.longest: a table of 401",
+            "model.decoder.positions.longest: a table of 401",
             "set it to 402, or lower data.source.max_length, or data.target.max_length and decoding.max_length",
         ],
     ),
     (
-        ["model.decoder.kind=transformer", "model.decoder.positions=learnt", "model.decoder.longest=200"],
-        ["model.decoder.longest: a table of 200", "201", "lower data.target.max_length and decoding.max_length"],
-    ),
-    (
-        ["model.encoder.kind=cnn", "model.encoder.longest=300"],
-        ["model.encoder.longest: 300", "sinusoidal", "512", "the positions to learnt"],
+        ["model.decoder.kind=transformer", "model.decoder.positions=learnt", "model.decoder.positions.longest=200"],
+        [
+            "model.decoder.positions.longest: a table of 200",
+            "201",
+            "lower data.target.max_length and decoding.max_length",
+        ],
     ),
     (["model.tie=output"], ["model.tie", "256 wide", "128", "model.decoder.embedding to 256"]),
     (["model.tie=all", "data.shared_vocabulary=true"], ["256 wide", "128", "or tie to tables"]),
@@ -113,24 +106,20 @@ BAD = [
     (TABLES[:1], ["model.tie: tables", "data.shared_vocabulary to true", "or tie to none"]),
     (
         [*TABLES, "model.encoder.embedding=64"],
-        ["model.tie: the source's table is 64 wide and the target's 128", "embedding to 128, or tie to none"],
+        ["model.tie: the source's embedding is 64 wide and the target's 128", "embedding to 128, or tie to none"],
     ),
     (
         [*TIED[:2], "data.shared_vocabulary=true"],
-        ["model.tie: the source's table is 128 wide and the target's 256", "model.encoder.embedding to 256"],
+        ["model.tie: the source's embedding is 128 wide and the target's 256", "model.encoder.embedding to 256"],
     ),
     (
         [*TIED[:2], "data.shared_vocabulary=true", "model.encoder.kind=transformer", "model.encoder.size=128"],
-        ["model.tie: the source's table is 128 wide and the target's 256", "model.encoder.size to 256"],
+        ["model.tie: the source's embedding is 128 wide and the target's 256", "model.encoder.size to 256"],
     ),
-    (["training.momentum=0.9"], ["training.momentum", "0.9", "adamw", "sgd"]),
-    (["training.plateau_factor=0.1"], ["training.plateau_factor", "0.1", "inverse-sqrt", "0.5"]),
-    (["training.plateau_patience=5"], ["training.plateau_patience", "5", "inverse-sqrt", "2"]),
     (["data.shared_vocabulary=true", "data.source.tokens=words"], ["data.source.tokens words", "characters"]),
     (["data.shared_vocabulary=true", "data.source.vocabulary=5"], ["data.source.vocabulary 5", "8000"]),
     (["data.source.column=[0, 1]"], ["data.source.column", "list of 2"]),
     (["data.target.column=-1"], ["column -1", "from 0"]),
-    ([f"training.seed={2**63}"], ["training.seed", str(2**63)]),
 ]
 
 
@@ -154,8 +143,8 @@ def test_what_does_not(overrides: list[str], words: list[str]) -> None:
 
 
 def test_all_combinations_are_reported_together() -> None:
-    overrides = ["training.momentum=0.9", "training.plateau_factor=0.1", "training.plateau_patience=5"]
-    assert len(check_config(made([*overrides, "model.encoder.residual=true"]))) == 4
+    overrides = ["model.context.score=dot", "decoding.joint=0.5", "decoding.beam=1", "model.encoder.residual=true"]
+    assert len(check_config(made(overrides))) == 3
 
 
 TEXT = ["model={kind: language-model}", "data={train: text.txt}"]
@@ -168,8 +157,8 @@ TEXT = ["model={kind: language-model}", "data={train: text.txt}"]
         ["data.window=64"],
         ["data.source=null"],
         ["model.decoder={kind: transformer}", "data.window=64"],
-        ["model.decoder={kind: transformer, positions: learnt, longest: 65}", "data.window=64"],
-        ["model.decoder={kind: transformer, positions: learnt, longest: 10}", "data.target.max_length=9"],
+        ["model.decoder={kind: transformer, positions: {kind: learnt, longest: 65}}", "data.window=64"],
+        ["model.decoder={kind: transformer, positions: {kind: learnt, longest: 10}}", "data.target.max_length=9"],
         ["training.metric=bits_per_character", "evaluation={metrics: [word_perplexity, loss]}"],
     ],
 )
@@ -180,21 +169,21 @@ def test_good_language_models(overrides: list[str]) -> None:
 @pytest.mark.parametrize(
     ("overrides", "sentence"),
     [
-        ([*TEXT, "data.source={column: 0}"], "data.source: a language model reads its text alone, without a source; "),
+        ([*TEXT, "data.source={column: 0}"], "data.source: a language model has no source; "),
         ([*TEXT, "data.shared_vocabulary=true"], "data.shared_vocabulary: a language model has one side only; "),
         ([*TEXT, "data.train=[a.txt, b.txt]"], "data.train: a language model reads one file of texts, got a.txt and "),
         ([*TEXT, "data.dev=[a.txt, b.txt]"], "data.dev: a language model reads one file of texts, got a.txt and b.txt"),
         ([*TEXT, "data.target.column=[0, 1]"], "data.target.column: one column is the text, got a list of 2; "),
         ([*TEXT, "data.window=9", "data.target.max_length=50"], "data.target.max_length: 50 is the longest line, but "),
         (
-            [*TEXT, "data.window=64", "model.decoder={kind: transformer, positions: learnt, longest: 64}"],
-            "model.decoder.longest: a table of 64 learnt positions, but sequences may be 65 tokens long; set it to 65, "
-            "or lower data.window",
+            [*TEXT, "data.window=64", "model.decoder={kind: transformer, positions: {kind: learnt, longest: 64}}"],
+            "model.decoder.positions.longest: a table of 64 learnt positions, but sequences may be 65 tokens long; "
+            "set it to 65, or lower data.window",
         ),
         (
-            [*TEXT, "model.decoder={kind: transformer, positions: learnt, longest: 200}"],
-            "model.decoder.longest: a table of 200 learnt positions, but sequences may be 201 tokens long; set it to "
-            "201, or lower data.target.max_length",
+            [*TEXT, "model.decoder={kind: transformer, positions: {kind: learnt, longest: 200}}"],
+            "model.decoder.positions.longest: a table of 200 learnt positions, but sequences may be 201 tokens long; "
+            "set it to 201, or lower data.target.max_length",
         ),
         (
             [*TEXT, "data.window=5000"],

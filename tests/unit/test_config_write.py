@@ -9,11 +9,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from antiphon.config.dump import config_diff, explained_yaml
 from antiphon.config.load import read_config, recipe_names
 from antiphon.config.networks import EncoderDecoderConfig, LuongConfig
 from antiphon.config.schema import Config, DataConfig, TextConfig, TrainingConfig
-from antiphon.config.yaml_text import parse_yaml
+from antiphon.config.yaml_text import config_diff, explained_yaml, parse_yaml
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 

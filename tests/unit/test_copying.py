@@ -254,13 +254,13 @@ def problems(source: dict[str, Any], **model: Any) -> list[str]:  # noqa: ANN401
 def test_what_a_configuration_that_copies_needs() -> None:
     assert problems({"kind": "text"}) == []
     assert problems({"kind": "text"}, decoder={"kind": "plain"}) == [
-        "model.copy: a word is copied by the weight of attention to it, and the decoder plain has none; set "
+        "model.copy: tokens are copied by their attention weights, and the decoder plain has none; set "
         "model.decoder.kind to bahdanau, luong or transformer, or copy to false"
     ]
     assert problems({"kind": "features"}) == [
-        "model.copy: words are copied from a text, but data.source is of kind features; set it to false"
+        "model.copy: tokens are copied from a text, but data.source is of kind features; set it to false"
     ]
     assert problems({"kind": "text", "tokens": "words"}) == [
-        "model.copy: a token is copied as it stands, but the source has words and the target characters; set "
+        "model.copy: a token is copied unchanged, but the source has words and the target characters; set "
         "data.target.tokens to words, or copy to false"
     ]

@@ -58,7 +58,7 @@ def test_the_header_tells_the_length(
         np.save(path, vectors)
     else:
         np.savez(path, vectors)
-    config = FeaturesConfig(ordered=ordered, normalise=normalise, time_masks=2, value_masks=2)
+    config = FeaturesConfig(ordered=ordered, normalise=normalise, masks={"time": {"count": 2}, "values": {"count": 2}})
     reader = FeaturesReader(config, width)
     for chance in (None, np.random.default_rng(1)):
         assert reader.read(str(path), chance).shape == (reader.length(str(path)), reader.size)
@@ -82,12 +82,12 @@ def test_each_value_to_mean_0_and_variance_1(tmp_path: Path) -> None:
     np.testing.assert_allclose(found.std(0), [1, 1, 1, 0], atol=1e-4)
 
 
-@pytest.mark.parametrize(("key", "width", "most"), [("time_masks", "time_width", 2), ("value_masks", "value_width", 2)])
-def test_masks_are_for_training(tmp_path: Path, key: str, width: str, most: int) -> None:
+@pytest.mark.parametrize(("axis", "most"), [("time", 2), ("values", 2)])
+def test_masks_are_for_training(tmp_path: Path, axis: str, most: int) -> None:
     """What is hidden becomes the mean of its value; the stretch is as wide as allowed."""
     cell = saved(tmp_path / "a.npy")
     for widest in (1, most):
-        reader = FeaturesReader(FeaturesConfig.model_validate({key: 1, width: widest}), D)
+        reader = FeaturesReader(FeaturesConfig.model_validate({"masks": {axis: {"count": 1, "width": widest}}}), D)
         np.testing.assert_array_equal(reader.read(cell), VECTORS)
         counts = set()
         for seed in range(30):
@@ -95,7 +95,7 @@ def test_masks_are_for_training(tmp_path: Path, key: str, width: str, most: int)
             np.testing.assert_array_equal(found, again)
             changed = found != VECTORS
             np.testing.assert_allclose(found[changed], np.broadcast_to(VECTORS.mean(0), (T, D))[changed], rtol=1e-5)
-            counts.add(int(changed.any(1 if key == "time_masks" else 0).sum()))
+            counts.add(int(changed.any(1 if axis == "time" else 0).sum()))
         assert counts == set(range(widest + 1))
     plain = FeaturesReader(FeaturesConfig(), D)
     np.testing.assert_array_equal(plain.read(cell, np.random.default_rng(1)), VECTORS)

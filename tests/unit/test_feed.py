@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tiny_models import close, tensors, tiny_model
 
 from antiphon.config.networks import LanguageModelConfig
-from antiphon.config.schema import TrainingConfig
+from antiphon.config.training import ScheduleConfig, TrainingConfig
 from antiphon.data.batches import PairBatches, StreamBatches, source_batch
 from antiphon.data.corpus import Corpus, Ragged
 from antiphon.data.tokenizers import EOS, PAD
@@ -118,8 +118,8 @@ def test_no_gradient_flows_over_a_seam(monkeypatch: pytest.MonkeyPatch, tmp_path
 
     monkeypatch.setattr("antiphon.training.loop.training_step", watched)
     Loop(
-        config=TrainingConfig(epochs=1, warmup=0), model=model, frozen=[], batches=batches, progress=Progress(),
-        optimizer=SGD(model), checkpoints=Checkpoints(tmp_path), folder=RunFolder(tmp_path),
+        config=TrainingConfig(epochs=1, schedule=ScheduleConfig(warmup=0)), model=model, frozen=[], batches=batches,
+        progress=Progress(), optimizer=SGD(model), checkpoints=Checkpoints(tmp_path), folder=RunFolder(tmp_path),
         display=SilentDisplay(), evaluate=evaluate, check_signals=lambda: None,
     ).run()  # fmt: skip
     assert len(handed) == len(batches.plan(0)) == 2

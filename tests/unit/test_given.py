@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from antiphon.config.dump import explained_yaml
 from antiphon.config.schema import Config
+from antiphon.config.yaml_text import explained_yaml
 from antiphon.data.build_tokenizer import reused_tokenizers
 from antiphon.data.prepare import prepare
 from antiphon.data.tokenizers import CharacterTokenizer, Tokenizer, WordTokenizer
@@ -95,7 +95,7 @@ def test_a_run_that_is_not_there_or_not_whole(tmp_path: Path, run: Path) -> None
     assert sentence.startswith(f"data.source.tokenizer: {run}/tokenizer.source.json: no such file")
     (run / "config.yaml").write_text("data: 5\n")
     [sentence] = problems(data_of(target={"tokenizer": str(run)}))
-    assert sentence.startswith(f"data.target.tokenizer: {run}/config.yaml: data: expected a section of keys")
+    assert sentence.startswith(f"data.target.tokenizer: {run}/config.yaml: data: should be a section of keys")
 
 
 def test_one_vocabulary_is_one_tokenizer(tmp_path: Path) -> None:

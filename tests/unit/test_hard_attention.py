@@ -377,7 +377,7 @@ def test_training_goes_on_exactly_from_a_checkpoint(kind: str, tmp_path: Path) -
 
 
 def test_the_configuration_sets_decay_and_entropy() -> None:
-    context = {"kind": "attention", "alignment": "hard", "baseline": 0.5, "entropy": 0.25}
+    context = {"kind": "attention", "alignment": {"kind": "hard", "baseline": 0.5, "entropy": 0.25}}
     model = build_model(EncoderDecoderConfig.model_validate({"context": context}), source_tokens=7, target_tokens=5)
     alignment = hard_alignment(model)
     assert (alignment.decay, alignment.entropy_weight, float(alignment.baseline)) == (0.5, 0.25, 0.0)

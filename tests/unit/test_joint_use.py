@@ -129,7 +129,7 @@ def small_run(
     config = {
         "data": {"train": str(folder / "pairs.tsv"), "dev": dev and str(folder / dev)},
         "model": {"encoder": {"kind": "gru", **part}, "decoder": {"kind": "luong", "cell": "gru", **part}},
-        "training": {"max_updates": 12, "batch_tokens": 64, "learning_rate": 0.03, "warmup": 0},
+        "training": {"max_updates": 12, "batch_tokens": 64, "learning_rate": 0.03, "schedule": {"warmup": 0}},
         "decoding": {"beam": 12, "max_length": 8, "length_penalty": 0.0, "joint": joint},
         "evaluation": {"metrics": ["exact_match"]},
     }
@@ -256,7 +256,7 @@ def test_what_is_left_out_is_said_and_what_has_none_refused(tmp_path: Path, monk
         (
             {"joint": 1.0, "beam": 1},
             {},
-            "decoding.joint: 1 chooses among the answers of a beam, but",
+            "decoding.joint: 1 reranks the answers of a beam, but",
         ),
         ({"joint": 1.0}, {"kind": "features"}, "decoding.joint: 1 is for a source that is one text; set it to 0"),
         ({"joint": 1.0, "beam": 2}, {}, None),

@@ -207,7 +207,7 @@ def test_words_of_a_stream_are_lines_of_words() -> None:
 @pytest.mark.parametrize("room", [3, 4, 9])
 def test_a_transformer_writes_on_when_its_window_is_full(room: int) -> None:
     """It never looks back further than it was taught to; where it does not have to cut, nothing changes."""
-    learnt = make("transformer", window=room, positions="learnt", longest=room + 1)
+    learnt = make("transformer", window=room, positions={"kind": "learnt", "longest": room + 1})
     answer = learnt.generate("abcab", max_length=25)
     assert len(answer.tokens) == 25
     context = LETTERS.encode("\nabcab")[-room:]

@@ -102,7 +102,7 @@ def test_a_transformer_sees_each_window_on_its_own() -> None:
         assert stream_nats(generator, ids)[first : first + 5] == pytest.approx(own.numpy(), abs=1e-4)
 
 
-@pytest.mark.parametrize("more", [{}, {"positions": "learnt", "longest": 13}])
+@pytest.mark.parametrize("more", [{}, {"positions": {"kind": "learnt", "longest": 13}}])
 @pytest.mark.parametrize("tokenizer", [LETTERS, WordTokenizer(list("abcdef"))])
 def test_a_score_is_what_an_evaluation_says(tokenizer: Tokenizer, more: dict[str, Any]) -> None:
     """A Transformer that learnt a stream sees each window of a text on its own in both."""

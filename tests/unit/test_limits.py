@@ -17,15 +17,18 @@ from antiphon.inference.generator import Generator
 from antiphon.model_folder import LoadedModel
 from antiphon.models.build import build_model
 
-BLOCKS = {"kind": "transformer", "size": 8, "heads": 2, "layers": 1, "feedforward": 8, "positions": "learnt"}
-DECODER = "the decoder has learnt 12 positions (model.decoder.longest)"
+BLOCKS = {"kind": "transformer", "size": 8, "heads": 2, "layers": 1, "feedforward": 8}
+DECODER = "the decoder has learnt 12 positions (model.decoder.positions.longest)"
 
 
 def made(encoder: int | None, decoder: int, **source: Any) -> Generator:  # noqa: ANN401 (any key of data.source)
     """With tables of so many positions; no encoder: one network reads both."""
-    model: dict[str, Any] = {"kind": "concatenated", "decoder": {**BLOCKS, "longest": decoder}}
+    model: dict[str, Any] = {
+        "kind": "concatenated",
+        "decoder": {**BLOCKS, "positions": {"kind": "learnt", "longest": decoder}},
+    }
     if encoder is not None:
-        model |= {"kind": "encoder-decoder", "encoder": {**BLOCKS, "longest": encoder}}
+        model |= {"kind": "encoder-decoder", "encoder": {**BLOCKS, "positions": {"kind": "learnt", "longest": encoder}}}
     config = Config.model_validate(
         {
             "data": {
@@ -87,7 +90,7 @@ def test_a_source_longer_than_the_table() -> None:
     generator.generate("a b c")
     generator = idle(generator)
     expected = [
-        "'a b c d': 5 tokens with </s>, but the encoder has learnt 4 positions (model.encoder.longest); "
+        "'a b c d': 5 tokens with </s>, but the encoder has learnt 4 positions (model.encoder.positions.longest); "
         "shorten it, or leave it out"
     ]
     assert refusal(generator.generate, ["a", "a b c d"]) == expected

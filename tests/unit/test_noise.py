@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.config.schema import DataConfig, NoiseConfig, TextConfig, TrainingConfig
+from antiphon.config.schema import DataConfig, TextConfig
+from antiphon.config.training import NoiseConfig, TrainingConfig
 from antiphon.data.batches import build_noise, collate
 from antiphon.data.corpus import Corpus, Ragged
 from antiphon.data.noise import Noise, NoisyTokenizer, corrupt, delete, infill, mask, permute
@@ -107,12 +108,15 @@ def test_a_span_of_no_tokens_is_a_mark_put_in_between() -> None:
     assert between
 
 
+INFILL = st.fixed_dictionaries({"share": st.floats(0.01, 0.99), "span": st.floats(0.01, 8.0)})
+
+
 @given(
     ids=st.lists(st.integers(4, 30), min_size=1, max_size=12),
     seed=st.integers(0, 2**32),
     values=st.fixed_dictionaries(
-        {key: st.floats(0.0, 0.99) for key in ("mask", "delete", "infill")}
-        | {"span": st.floats(0.01, 8.0), "permute": st.booleans()}
+        {key: st.floats(0.0, 0.99) for key in ("mask", "delete")}
+        | {"infill": st.none() | INFILL, "permute": st.booleans()}
     ),
 )
 def test_something_is_left_and_nothing_is_added(ids: list[int], seed: int, values: dict[str, float]) -> None:

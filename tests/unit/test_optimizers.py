@@ -13,14 +13,14 @@ from tiny_models import fill
 from torch import Tensor, nn
 from torch.optim import SGD, Adam, AdamW
 
-from antiphon.config.schema import TrainingConfig
+from antiphon.config.training import AdamConfig, SGDConfig, TrainingConfig
 from antiphon.training.optimizers import Optimizer, build_optimizer
 
 CONFIGS = {
-    "adam": TrainingConfig(optimizer="adam", weight_decay=0.1),
-    "adamw": TrainingConfig(optimizer="adamw", weight_decay=0.1),
-    "sgd": TrainingConfig(optimizer="sgd", momentum=0.9, weight_decay=0.1),
-    "plain sgd": TrainingConfig(optimizer="sgd"),
+    "adam": TrainingConfig(optimizer=AdamConfig(kind="adam", weight_decay=0.1)),
+    "adamw": TrainingConfig(optimizer=AdamConfig(weight_decay=0.1)),
+    "sgd": TrainingConfig(optimizer=SGDConfig(momentum=0.9, weight_decay=0.1)),
+    "plain sgd": TrainingConfig(optimizer=SGDConfig()),
 }
 RATE = 0.05
 KINDS = {"adam": Adam, "adamw": AdamW, "sgd": SGD, "plain sgd": SGD}
@@ -49,8 +49,10 @@ def weights(model: nn.Module) -> list[Tensor]:
 def test_a_name_is_torchs_optimiser(name: str) -> None:
     """The same three steps, byte for byte, as torch's own class with the same numbers."""
     config, ours, theirs = CONFIGS[name], network(), network()
-    options = {"lr": RATE, "weight_decay": config.weight_decay, "fused": True}
-    twin = KINDS[name](theirs.parameters(), **options, **({"momentum": config.momentum} if "sgd" in name else {}))
+    options = {"lr": RATE, "weight_decay": config.optimizer.weight_decay, "fused": True}
+    twin = KINDS[name](
+        theirs.parameters(), **options, **({"momentum": config.optimizer.momentum} if "sgd" in name else {})
+    )
     learn(ours, build_optimizer(config, ours), 3)
     learn(theirs, twin, 3)
     for left, right in zip(weights(ours), weights(theirs), strict=True):

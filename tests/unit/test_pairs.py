@@ -120,7 +120,7 @@ def test_dropped_counts_all_and_lists_some_of_each_reason() -> None:
 
 def test_a_list_of_source_columns_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tsv", "a\tb\n")
-    with pytest.raises(DataError, match=r"data\.source\.column: one column is the source, got a list of 2"):
+    with pytest.raises(DataError, match=r"data\.source\.column: a source has one column, got a list of 2"):
         read(path, config([0, 1], 1))
 
 

@@ -10,8 +10,8 @@ import pytest
 from tiny_generators import tiny_config, tiny_generator
 
 from antiphon import api
-from antiphon.config.dump import explained_yaml
 from antiphon.config.load import read_config
+from antiphon.config.yaml_text import explained_yaml
 from antiphon.errors import DataError, UserError
 from antiphon.plots.attention_views import answer_with_attention, attention_view
 

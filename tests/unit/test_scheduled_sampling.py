@@ -56,32 +56,33 @@ def given_words(model: SequenceModel) -> list[Tensor]:
 
 
 def shares(number: int, **changes: object) -> float:
-    return sampling_probability(TrainingConfig.model_validate({"sampling": 0.5, **changes}), number=number, updates=100)
+    values = {"scheduled_sampling": {"probability": 0.5, **changes}}
+    return sampling_probability(TrainingConfig.model_validate(values), number=number, updates=100)
 
 
 @pytest.mark.parametrize("schedule", ["linear", "exponential", "inverse-sigmoid"])
 def test_the_share_climbs_from_nothing_to_the_highest(schedule: str) -> None:
-    climbed = [shares(number, sampling_schedule=schedule) for number in range(121)]
+    climbed = [shares(number, schedule=schedule) for number in range(121)]
     assert climbed[0] == 0.0
     assert climbed[100] == 0.5
     assert set(climbed[100:]) == {0.5}
     assert climbed == sorted(climbed)
     assert len(set(climbed[:101])) == 101
-    early = [shares(number, sampling_schedule=schedule, sampling_updates=10) for number in (0, 10, 11)]
+    early = [shares(number, schedule=schedule, updates=10) for number in (0, 10, 11)]
     assert early == [0.0, 0.5, 0.5]
 
 
 def test_the_shapes_on_paper() -> None:
     """x is the part of the way: x; (1 - 0.01^x) / 0.99; σ(10 (x - 1/2)), moved and stretched to go from 0 to 1."""
     assert [shares(n) for n in (25, 50)] == pytest.approx([0.125, 0.25])
-    exponential = [shares(n, sampling_schedule="exponential") for n in (25, 50)]
+    exponential = [shares(n, schedule="exponential") for n in (25, 50)]
     assert exponential == pytest.approx([0.5 * (1 - 0.01**0.25) / 0.99, 0.5 * 0.9 / 0.99])
-    sigmoid = [shares(n, sampling_schedule="inverse-sigmoid") for n in (25, 50, 75)]
+    sigmoid = [shares(n, schedule="inverse-sigmoid") for n in (25, 50, 75)]
     assert sigmoid == pytest.approx([0.5 * 0.0701037, 0.25, 0.5 * 0.9298963], rel=1e-5)
 
 
 def test_no_sampling_is_no_share() -> None:
-    assert [shares(number, sampling=0.0) for number in (0, 50, 100)] == [0.0] * 3
+    assert [sampling_probability(TrainingConfig(), number=number, updates=100) for number in (0, 50, 100)] == [0.0] * 3
 
 
 @every_model

@@ -12,43 +12,47 @@ from antiphon.training.optimizers import learning_rate
 
 def rates(updates: int = 10, **changes: object) -> list[float]:
     """The rates of all updates of a run, at a highest rate of 1."""
-    config = TrainingConfig.model_validate({"learning_rate": 1.0, "warmup": 0, **changes})
+    rate = changes.pop("learning_rate", 1.0)
+    config = TrainingConfig.model_validate({"learning_rate": rate, "schedule": {"warmup": 0, **changes}})
     return [learning_rate(config, [], number=number, updates=updates) for number in range(1, updates + 1)]
 
 
 def test_constant() -> None:
-    assert rates(4, schedule="constant") == [1.0] * 4
-    assert rates(4, schedule="constant", learning_rate=0.25) == [0.25] * 4
+    assert rates(4, kind="constant") == [1.0] * 4
+    assert rates(4, kind="constant", learning_rate=0.25) == [0.25] * 4
 
 
 @pytest.mark.parametrize("schedule", ["constant", "inverse-sqrt", "cosine", "plateau"])
 def test_warm_up_is_a_straight_line_to_the_highest(schedule: str) -> None:
-    assert rates(8, schedule=schedule, warmup=4)[:4] == pytest.approx([0.25, 0.5, 0.75, 1.0])
+    assert rates(8, kind=schedule, warmup=4)[:4] == pytest.approx([0.25, 0.5, 0.75, 1.0])
 
 
 def test_inverse_square_root() -> None:
-    climbed = rates(16, schedule="inverse-sqrt", warmup=4)
+    climbed = rates(16, kind="inverse-sqrt", warmup=4)
     assert climbed[15] == pytest.approx(0.5)  # √(4 / 16)
     assert climbed[8] == pytest.approx(2 / 3)  # √(4 / 9)
-    assert rates(4, schedule="inverse-sqrt") == pytest.approx([1, math.sqrt(1 / 2), math.sqrt(1 / 3), 0.5])
+    assert rates(4, kind="inverse-sqrt") == pytest.approx([1, math.sqrt(1 / 2), math.sqrt(1 / 3), 0.5])
 
 
 def test_cosine_falls_from_the_highest_almost_to_zero() -> None:
-    after = rates(8, schedule="cosine", warmup=4)[4:]
+    after = rates(8, kind="cosine", warmup=4)[4:]
     assert after == pytest.approx([0.5 * (1 + math.cos(math.pi * k / 5)) for k in (1, 2, 3, 4)])
-    assert rates(5, schedule="cosine")[2] == pytest.approx(0.5)
+    assert rates(5, kind="cosine")[2] == pytest.approx(0.5)
 
 
 def test_highest_rate_is_never_passed() -> None:
     for schedule in ("constant", "inverse-sqrt", "cosine", "plateau"):
         for warmup in (0, 1, 3):
-            assert max(rates(9, schedule=schedule, warmup=warmup)) <= 1.0
+            assert max(rates(9, kind=schedule, warmup=warmup)) <= 1.0
 
 
 def plateau(losses: list[float], metric: str = "loss", patience: int = 2) -> float:
     config = TrainingConfig.model_validate(
-        {"learning_rate": 1.0, "warmup": 0, "schedule": "plateau", "plateau_factor": 0.5, "metric": metric}
-        | {"plateau_patience": patience}
+        {
+            "learning_rate": 1.0,
+            "schedule": {"kind": "plateau", "warmup": 0, "factor": 0.5, "patience": patience},
+            "metric": metric,
+        }
     )
     key = "dev_loss" if metric == "loss" else metric
     history = [{"update": float(number), "dev_loss": 1.0, key: value} for number, value in enumerate(losses, start=1)]

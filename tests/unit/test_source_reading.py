@@ -103,7 +103,7 @@ def equal(left: Batch, right: Batch) -> bool:
 
 def test_threads_read_what_the_loop_would_read(tmp_path: Path) -> None:
     """In any order, from anywhere in the plan, and with the random masks of the epoch."""
-    prepared = prepared_of(tmp_path, {**FEATURES, "value_masks": 2, "value_width": 2})
+    prepared = prepared_of(tmp_path, {**FEATURES, "masks": {"values": {"count": 2, "width": 2}}})
     plain = PairBatches(prepared.train, budget=24, seed=1)
     ahead = PrefetchedBatches(PairBatches(prepared.train, budget=24, seed=1), ahead=3, threads=2)
     for epoch in (0, 1):
@@ -117,7 +117,7 @@ def test_threads_read_what_the_loop_would_read(tmp_path: Path) -> None:
 
 
 def test_masks_are_for_training_only(tmp_path: Path) -> None:
-    prepared = prepared_of(tmp_path, {**FEATURES, "value_masks": 2, "value_width": 2})
+    prepared = prepared_of(tmp_path, {**FEATURES, "masks": {"values": {"count": 2, "width": 2}}})
     rows = prepared.train.source
     assert isinstance(rows, FileRows)
     [clean] = rows.read(np.array([0]), 0, None)

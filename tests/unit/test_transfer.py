@@ -288,10 +288,10 @@ PROBLEMS: dict[str, tuple[Values, Values, str, str]] = {
         "set model.encoder.bidirectional to false, or model.encoder.layers to 1",
     ),
     "fewer positions": (
-        changed(changed(BLOCKS_LM, "decoder.positions", "learnt"), "decoder.longest", 300),
-        changed(changed(TRANSFORMER, "decoder.positions", "learnt"), "decoder.longest", 250), "decoder",
+        changed(BLOCKS_LM, "decoder.positions", {"kind": "learnt", "longest": 300}),
+        changed(TRANSFORMER, "decoder.positions", {"kind": "learnt", "longest": 250}), "decoder",
         "model.decoder.from: decoder.positions.table.weight is [300, 8] in RUN and [250, 8] here; "
-        "set model.decoder.longest to 300",
+        "set model.decoder.positions.longest to 300",
     ),
 }  # fmt: skip
 

@@ -15,8 +15,9 @@ import numpy as np
 from antiphon.autoconfig.columns import TARGETS
 from antiphon.autoconfig.text_profile import TextProfile, choose_metrics, choose_tokens, clamp, round_up, with_tokens
 from antiphon.config.networks import EncoderDecoderConfig
-from antiphon.config.schema import Config, DataConfig, DecodingConfig, EvaluationConfig, TextConfig, TrainingConfig
+from antiphon.config.schema import Config, DataConfig, DecodingConfig, EvaluationConfig, TextConfig
 from antiphon.config.sources import ImageConfig
+from antiphon.config.training import ScheduleConfig, TrainingConfig
 from antiphon.data.build_source import file_source
 from antiphon.data.lines import read_lines
 from antiphon.data.pairs import Pair
@@ -131,7 +132,7 @@ def file_config(table: FileTable, data: DataConfig, total: int, pairs: list[Pair
         training=TrainingConfig(
             batch_tokens=batch,
             epochs=clamp(5, math.ceil(6_000 / updates), 60),
-            warmup=clamp(50, updates, 400),
+            schedule=ScheduleConfig(warmup=clamp(50, updates, 400)),
             metric=metric,
             patience=8,
         ),

@@ -28,7 +28,8 @@ from antiphon.config.networks import (
     PlainConfig,
     RecurrentEncoderConfig,
 )
-from antiphon.config.schema import Config, DataConfig, DecodingConfig, EvaluationConfig, TextConfig, TrainingConfig
+from antiphon.config.schema import Config, DataConfig, DecodingConfig, EvaluationConfig, TextConfig
+from antiphon.config.training import ScheduleConfig, TrainingConfig
 from antiphon.config.yaml_text import write_value
 from antiphon.data.encode import describe_hold_out
 from antiphon.data.lines import read_lines
@@ -159,7 +160,11 @@ def text_training_section(data: DataConfig, tokens: float, reasons: list[str]) -
     reasons.append(f"training.epochs {epochs}, patience 4: it stops when the loss has not got better 4 times")
     reasons.append("training.metric loss: a language model has no answers to compare")
     return TrainingConfig(
-        batch_tokens=batch, epochs=epochs, warmup=clamp(50, updates, 400), learning_rate=2e-3, patience=4
+        batch_tokens=batch,
+        epochs=epochs,
+        schedule=ScheduleConfig(warmup=clamp(50, updates, 400)),
+        learning_rate=2e-3,
+        patience=4,
     )
 
 
@@ -268,7 +273,7 @@ def training_section(source: TokenChoice, target: TokenChoice, total: int, reaso
     return TrainingConfig(
         batch_tokens=batch,
         epochs=epochs,
-        warmup=clamp(50, updates, 400),
+        schedule=ScheduleConfig(warmup=clamp(50, updates, 400)),
         learning_rate=2e-3 if batch < 2048 else 1e-3,
         metric=metric,
         patience=8,

@@ -29,7 +29,7 @@ def init(
     The configuration is complete, every key is explained, and the reasons of each choice are said.
     """
     from antiphon.autoconfig.suggest import suggest_config
-    from antiphon.config.dump import explained_yaml
+    from antiphon.config.yaml_text import explained_yaml
     from antiphon.errors import UserError
     from antiphon.files import write_text
 

@@ -13,6 +13,7 @@ import signal
 import sys
 import tempfile
 import traceback
+import warnings
 from types import FrameType
 from typing import Annotated, Any, NoReturn, cast
 
@@ -112,6 +113,7 @@ def commands() -> Any:  # noqa: ANN401 (the type moved between versions of typer
 
 def run(arguments: list[str] | None = None) -> int:
     """Run a command line and return its exit code."""
+    warnings.formatwarning = notice
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             cast(Any, stream).reconfigure(encoding="utf-8", errors="backslashreplace")
@@ -125,6 +127,13 @@ def run(arguments: list[str] | None = None) -> int:
     except SystemExit as error:
         return error.code if isinstance(error.code, int) else 1
     return code if isinstance(code, int) else 0
+
+
+def notice(message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None) -> str:
+    """A warning in one line; of anything but a future change, where it comes from, too."""
+    del line  # the source code
+    where = "notice" if category is FutureWarning else f"{filename}:{lineno}: {category.__name__}"
+    return f"{where}: {message}\n"
 
 
 def ending(error: Exception) -> int:

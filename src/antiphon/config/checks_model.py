@@ -1,12 +1,10 @@
-"""Parts of a network that do not fit together, with both numbers and what to change."""
+"""Parts of a network that do not fit together: both sizes, and what to change."""
 
 from __future__ import annotations
 
-from antiphon.config.checks_sources import fronts_of, source_problems
 from antiphon.config.networks import (
     AttentionConfig,
     ConcatenatedConfig,
-    ConvolutionalEncoderConfig,
     DecoderConfig,
     EncoderConfig,
     EncoderDecoderConfig,
@@ -14,41 +12,42 @@ from antiphon.config.networks import (
     RecurrentEncoderConfig,
     StaticContextConfig,
     TransformerConfig,
+    fronts_of,
+    learnt_positions,
     state_size,
     vector_size,
 )
-from antiphon.config.schema import Config, TextConfig, TrainingConfig
+from antiphon.config.schema import Config, TextConfig
 from antiphon.config.sources import CellsConfig, FeaturesConfig, ImageConfig
 
-__all__ = ["model_problems"]
+__all__ = ["encoder_paths", "model_problems"]
 
-EQUAL_SIZES = ("dot", "scaled-dot", "cosine")  # of any other such score, building the model says so
-SHORTEST_NGRAM = 3
+EQUAL_SIZES = ("dot", "scaled-dot", "cosine")  # a registered score reports its own error when the model is built
 INNER_SIZE = ("additive", "concat")
 DECODERS_OF = {"attention": ("bahdanau", "luong"), "multi-head": ("transformer",)}  # of all others: plain
 WHY = {
-    "attention": "only bahdanau and luong look at the source step by step",
-    "multi-head": "these heads are inside the blocks of a Transformer decoder",
-    "static": "one context for the whole answer sets or feeds the state of a plain recurrent network",
+    "attention": "only bahdanau and luong attend to the source",
+    "multi-head": "cross-attention is inside the blocks of a Transformer decoder",
+    "static": "one context for the whole answer is for a plain recurrent network",
 }
 
 
 def model_problems(config: Config) -> list[str]:
-    """A sentence for each pair of parts that cannot work together or would be ignored."""
+    """A sentence for each pair of parts that cannot work together or would have no effect."""
     model, problems = config.model, []
     if isinstance(model, EncoderDecoderConfig):
-        problems += pairing_problems(model) or [*context_problems(model), *copy_problems(model)]
-        problems += spelling_problems(config, model)
+        problems += _pairing_problems(model) or [*_context_problems(model), *_copy_problems(model)]
+        problems += _ctc_problems(config, model)
         for path, encoder in encoder_paths(model):
-            problems += [*part_problems(path, encoder), *ngram_problems(path, encoder)]
-    problems += part_problems("model.decoder", model.decoder)
+            problems += _part_problems(path, encoder)
     return [
         *problems,
-        *source_problems(config),
-        *tie_problems(config),
-        *length_problems(config),
-        *diagonal_problems(config),
-        *unknown_problems(config),
+        *_part_problems("model.decoder", model.decoder),
+        *_tie_problems(config),
+        *_length_problems(config),
+        *_guided_attention_problems(config),
+        *_sampling_problems(config),
+        *_unknown_problems(config),
     ]
 
 
@@ -59,8 +58,8 @@ def encoder_paths(model: EncoderDecoderConfig) -> list[tuple[str, EncoderConfig]
     return [(f"model.encoder[{number}]", encoder) for number, encoder in enumerate(model.encoder)]
 
 
-def pairing_problems(model: EncoderDecoderConfig) -> list[str]:
-    """Which context is for which decoder."""
+def _pairing_problems(model: EncoderDecoderConfig) -> list[str]:
+    """Each kind of context is for some decoders."""
     context, decoder = model.context.kind, model.decoder.kind
     fitting = DECODERS_OF.get(context, ("plain",))
     if decoder in fitting:
@@ -72,50 +71,15 @@ def pairing_problems(model: EncoderDecoderConfig) -> list[str]:
     ]
 
 
-def diagonal_problems(config: Config) -> list[str]:
-    """Guided attention needs weights that can be learnt from, over one source."""
-    if config.training.diagonal == 0.0:
-        return unused_width(config.training)
-    model, path = config.model, f"training.diagonal: {config.training.diagonal}"
-    if not isinstance(model, EncoderDecoderConfig):
-        return [f"{path} is for attention to a source, but a {model.kind} has none; set it to 0"]
-    if not isinstance(model.context, AttentionConfig):
-        return [f"{path} is for soft attention; set it to 0, or model.decoder.kind to bahdanau or luong"]
-    if model.context.alignment == "hard":
-        return [f"{path} is for soft attention; set it to 0, or model.context.alignment to soft"]
-    return [f"{path} is for {problem}; set it to 0{remedy}" for problem, remedy in order_problems(config)]
-
-
-def unknown_problems(config: Config) -> list[str]:
-    """What is unknown is replaced by a token of one text that is looked at."""
-    if not config.decoding.replace_unknown:
-        return []
-    looks = isinstance(config.model, EncoderDecoderConfig) and not isinstance(config.model.context, StaticContextConfig)
-    if looks and len(config.data.sources) == 1 and isinstance(config.data.sources[0], TextConfig):
-        return []
-    return ["decoding.replace_unknown: words are taken from one text by attention, which is not there; set it to false"]
-
-
-def unused_width(training: TrainingConfig) -> list[str]:
-    """A width means nothing where nothing is guided."""
-    width, usual = training.diagonal_width, TrainingConfig.model_fields["diagonal_width"].default
-    if width == usual:
-        return []
-    return [
-        f"training.diagonal_width: {width} is how far off the diagonal looks cost little, but training.diagonal is 0; "
-        f"set it back to {usual}, or training.diagonal to 1"
-    ]
-
-
-def context_problems(model: EncoderDecoderConfig) -> list[str]:
-    """The sizes that a score or a bridge compares, and options of another kind."""
-    encoder = model.encoders[0]  # the states of several are of one size
+def _context_problems(model: EncoderDecoderConfig) -> list[str]:
+    """The sizes that a score compares or a bridge hands over."""
+    encoder, context = model.encoders[0], model.context  # the states of several encoders are of one size
     key, size = state_size(encoder), model.decoder.size
-    if isinstance(model.context, AttentionConfig):
-        return attention_problems(model.context, key=key, query=size, made=_made(encoder))
-    if not isinstance(model.context, StaticContextConfig) or model.context.bridge == "dense":
+    if isinstance(context, AttentionConfig):
+        return _attention_problems(context, key=key, query=size, made=_made(encoder))
+    if not isinstance(context, StaticContextConfig) or context.bridge == "dense":
         return []
-    if model.context.feed == "every-step":
+    if context.feed == "every-step":
         return [
             "model.context.bridge: direct is how c sets the first state, but feed is every-step; "
             "set it to dense (the default), or feed to start or both"
@@ -128,46 +92,8 @@ def context_problems(model: EncoderDecoderConfig) -> list[str]:
     return []
 
 
-def copy_problems(model: EncoderDecoderConfig) -> list[str]:
-    """A word is copied by the weight that a step gives to it."""
-    if not model.copying or not isinstance(model.context, StaticContextConfig):
-        return []
-    return [
-        f"model.copy: a word is copied by the weight of attention to it, and the decoder {model.decoder.kind} has "
-        "none; set model.decoder.kind to bahdanau, luong or transformer, or copy to false"
-    ]
-
-
-def spelling_problems(config: Config, model: EncoderDecoderConfig) -> list[str]:
-    """What is spelt stands in the order of one source, and the encoder learns from it."""
-    if model.ctc == 0.0:
-        return []
-    path = f"model.ctc: {model.ctc}"
-    problems = [f"{path} is for {problem}; set it to 0{remedy}" for problem, remedy in order_problems(config)]
-    if model.encoders[0].freeze:
-        problems.append(f"{path} teaches the encoder, but model.encoder.freeze is true; set one of them to 0 or false")
-    return problems
-
-
-def order_problems(config: Config) -> list[tuple[str, str]]:
-    """Why there is not one source that is read in order, and what would make it so."""
-    wanted, sources = "one source that is read in order", config.data.sources
-    if len(sources) != 1:
-        return [(f"{wanted}, but there are {len(sources)}", "")]
-    [source] = sources
-    if isinstance(source, FeaturesConfig) and not source.ordered:
-        return [(f"{wanted}, but data.source.ordered is false", ", or ordered to true")]
-    if isinstance(source, ImageConfig):
-        assert isinstance(config.model, EncoderDecoderConfig)
-        [front] = fronts_of(config.model, 1)
-        if not isinstance(front, CellsConfig) or not front.columns:
-            remedy = ", or model.front to {kind: cells, columns: true}"
-            return [(f"{wanted}, but the cells of a picture are not", remedy)]
-    return []
-
-
-def attention_problems(context: AttentionConfig, *, key: int, query: int, made: str) -> list[str]:
-    """The score has to fit the states it compares."""
+def _attention_problems(context: AttentionConfig, *, key: int, query: int, made: str) -> list[str]:
+    """The score fits the states that it compares."""
     problems = []
     if context.score in EQUAL_SIZES and query != key:
         problems.append(
@@ -179,64 +105,114 @@ def attention_problems(context: AttentionConfig, *, key: int, query: int, made: 
             f"model.context.size: {context.size} is the inner size of additive and concat, but the score is "
             f"{context.score}; set it to null, or the score to additive"
         )
-    for name in ("entropy", "baseline"):
-        value, usual = getattr(context, name), AttentionConfig.model_fields[name].default
-        if context.alignment != "hard" and value != usual:
-            problems.append(
-                f"model.context.{name}: {value:g} is only for hard alignment, but the alignment is "
-                f"{context.alignment}; set it back to {usual:g}, or the alignment to hard"
-            )
     return problems
 
 
-def part_problems(path: str, part: EncoderConfig | DecoderConfig) -> list[str]:
-    """What one encoder or decoder cannot be."""
+def _copy_problems(model: EncoderDecoderConfig) -> list[str]:
+    """The probability of copying a token is its attention weight."""
+    if not model.copying or not isinstance(model.context, StaticContextConfig):
+        return []
+    return [
+        f"model.copy: tokens are copied by their attention weights, and the decoder {model.decoder.kind} has none; "
+        "set model.decoder.kind to bahdanau, luong or transformer, or copy to false"
+    ]
+
+
+# Losses, and what they need.
+
+
+def _ctc_problems(config: Config, model: EncoderDecoderConfig) -> list[str]:
+    """CTC needs one source in order, and an encoder that is trained."""
+    if model.ctc == 0.0:
+        return []
+    path = f"model.ctc: {model.ctc}"
+    problems = [f"{path} is for {problem}; set it to 0{remedy}" for problem, remedy in _order_problems(config, model)]
+    if model.encoders[0].freeze:
+        problems.append(f"{path} trains the encoder, but model.encoder.freeze is true; set one of them to 0 or false")
+    return problems
+
+
+def _guided_attention_problems(config: Config) -> list[str]:
+    """Guided attention needs soft attention over one source in order."""
+    if config.training.guided_attention is None:
+        return []
+    model, path = config.model, "training.guided_attention: it"
+    if not isinstance(model, EncoderDecoderConfig):
+        return [f"{path} is for attention to a source, but a {model.kind} has none; set it to null"]
+    if not isinstance(model.context, AttentionConfig):
+        return [f"{path} is for soft attention; set it to null, or model.decoder.kind to bahdanau or luong"]
+    if model.context.alignment.kind == "hard":
+        return [f"{path} is for soft attention; set it to null, or model.context.alignment to soft"]
+    return [f"{path} is for {problem}; set it to null{remedy}" for problem, remedy in _order_problems(config, model)]
+
+
+def _order_problems(config: Config, model: EncoderDecoderConfig) -> list[tuple[str, str]]:
+    """The reason why there is not one source that is read in order, and the remedy."""
+    wanted, sources = "one source that is read in order", config.data.sources
+    if len(sources) != 1:
+        return [(f"{wanted}, but there are {len(sources)}", "")]
+    [source] = sources
+    if isinstance(source, FeaturesConfig) and not source.ordered:
+        return [(f"{wanted}, but data.source.ordered is false", ", or ordered to true")]
+    front = fronts_of(model, 1)[0]
+    if isinstance(source, ImageConfig) and not (isinstance(front, CellsConfig) and front.columns):
+        remedy = ", or model.front to {kind: cells, columns: true}"
+        return [(f"{wanted}, but the cells of a picture are not", remedy)]
+    return []
+
+
+def _sampling_problems(config: Config) -> list[str]:
+    """Predictions of the model come one at a time."""
+    if config.training.scheduled_sampling is None or getattr(config.model.decoder, "norm", None) != "batch":
+        return []
+    return [
+        "training.scheduled_sampling: the decoder predicts one token at a time, but model.decoder.norm: batch is "
+        "computed over all positions at once; set norm to layer, or scheduled_sampling to null"
+    ]
+
+
+def _unknown_problems(config: Config) -> list[str]:
+    """Unknown tokens are replaced by tokens of one text that is attended to."""
+    if not config.decoding.replace_unknown:
+        return []
+    model = config.model
+    attends = isinstance(model, EncoderDecoderConfig) and not isinstance(model.context, StaticContextConfig)
+    if attends and config.data.text is not None:
+        return []
+    return ["decoding.replace_unknown: it needs attention to a source that is one text; set it to false"]
+
+
+# Sizes of one part, shared embeddings, lengths.
+
+
+def _part_problems(path: str, part: EncoderConfig | DecoderConfig) -> list[str]:
+    """Sizes of one encoder or decoder that do not fit."""
     problems = []
     if isinstance(part, TransformerConfig) and part.size % part.heads:
+        divisors = (n for n in range(1, part.size + 1) if part.size % n == 0)
+        nearest = min(divisors, key=lambda n: abs(n - part.heads))
         problems.append(
             f"{path}.heads: {part.heads} heads do not divide the size {part.size}; "
-            f"set the heads to {_divisor(part.size, part.heads)}, or the size to {_multiple(part.size, part.heads)}"
+            f"set the heads to {nearest}, or the size to {(part.size // part.heads + 1) * part.heads}"
         )
-    if isinstance(part, ConvolutionalEncoderConfig) and part.kernel % 2 == 0:
-        problems.append(
-            f"{path}.kernel: {part.kernel} is even, so it has no middle; set it to {part.kernel - 1} "
-            f"or {part.kernel + 1}"
-        )
-    if getattr(part, "positions", None) == "sinusoidal" and part.size % 2:
+    positions = getattr(part, "positions", None)
+    if positions and positions.kind == "sinusoidal" and part.size % 2:
         problems.append(
             f"{path}.size: sinusoidal positions are pairs of sin and cos, and {part.size} is odd; "
             f"set it to {part.size + 1}, or the positions to learnt"
         )
     if isinstance(part, RecurrentEncoderConfig) and part.residual and part.layers == 1:
-        problems.append(f"{path}.residual: there is nothing to add to in one layer; set {path}.layers to 2 or more")
+        problems.append(f"{path}.residual: one layer has no residual connection; set {path}.layers to 2 or more")
     return problems
 
 
-def ngram_problems(path: str, encoder: EncoderConfig) -> list[str]:
-    """The n-grams around a token have it in their middle, and it has a vector of its own."""
-    problems = [
-        f"{path}.ngrams: {length} has no middle with others around it; set it to {max(3, length + 1)}"
-        for length in encoder.ngrams
-        if length % 2 == 0 or length < SHORTEST_NGRAM
-    ]
-    if len(set(encoder.ngrams)) < len(encoder.ngrams):
-        problems.append(f"{path}.ngrams: {encoder.ngrams} names a length twice; name each once")
-    usual = type(encoder).model_fields["ngram_rows"].default
-    if not encoder.ngrams and encoder.ngram_rows != usual:
-        problems.append(
-            f"{path}.ngram_rows: {encoder.ngram_rows} is the size of the tables of n-grams, but there are none; "
-            f"set it back to {usual}, or {path}.ngrams to [3, 5]"
-        )
-    return problems
-
-
-def tie_problems(config: Config) -> list[str]:
-    """Tied tables have one size and one vocabulary."""
+def _tie_problems(config: Config) -> list[str]:
+    """Shared embeddings have one size and one vocabulary."""
     model, problems = config.model, []
     width, size = vector_size(model.decoder), model.decoder.size
     if model.tie in ("output", "all") and width != size:
         problems.append(
-            f"model.tie: the output layer is {size} wide and the table {width}; "
+            f"model.tie: the output layer is {size} wide and the embedding {width}; "
             f"set model.decoder.embedding to {size}, or tie to {'tables' if model.tie == 'all' else 'none'}"
         )
     if model.tie not in ("tables", "all"):
@@ -250,21 +226,21 @@ def tie_problems(config: Config) -> list[str]:
         if _reads_text(config, path) and vector_size(encoder) != width:
             key = "embedding" if hasattr(encoder, "embedding") else "size"
             problems.append(
-                f"model.tie: the source's table is {vector_size(encoder)} wide and the target's {width}; "
+                f"model.tie: the source's embedding is {vector_size(encoder)} wide and the target's {width}; "
                 f"set {path}.{key} to {width}, or tie to {other}"
             )
     return problems
 
 
 def _reads_text(config: Config, path: str) -> bool:
-    """Whether the encoder of this key reads a text."""
+    """True if the encoder with this key reads a text."""
     places = [f"model.encoder[{number}]" for number in range(len(config.data.sources))]
     both = zip(places, config.data.sources, strict=True)
     return any(isinstance(source, TextConfig) for place, source in both if path in (place, "model.encoder"))
 
 
-def length_problems(config: Config) -> list[str]:
-    """A learnt table of positions has an end, and `longest` means nothing without one."""
+def _length_problems(config: Config) -> list[str]:
+    """A table of learnt positions is as long as the longest sequence."""
     model, data, problems = config.model, config.data, []
     lengths = [source.max_length + isinstance(source, TextConfig) for source in data.sources]
     source = sum(lengths)
@@ -273,7 +249,7 @@ def length_problems(config: Config) -> list[str]:
             apart = isinstance(model.encoder, list)
             needed = sum(lengths[number : number + 1]) if apart else source
             key = data.place(number) if apart else "data.source"
-            problems += longest_problems(path, encoder, needed, f"{key}.max_length")
+            problems += _longest_problems(path, encoder, needed, f"{key}.max_length")
     target, keys = data.target.max_length + 1, "data.target.max_length"
     if isinstance(model, LanguageModelConfig):  # it writes in pieces, so its answers may have any length
         target, keys = (data.window + 1, "data.window") if data.window else (target, keys)
@@ -281,38 +257,21 @@ def length_problems(config: Config) -> list[str]:
         target, keys = max(target, config.decoding.max_length), f"{keys} and decoding.max_length"
     if isinstance(model, ConcatenatedConfig):
         target, keys = source + target, f"data.source.max_length, or {keys}"
-    return [*problems, *longest_problems("model.decoder", model.decoder, target, keys)]
+    return [*problems, *_longest_problems("model.decoder", model.decoder, target, keys)]
 
 
-def longest_problems(path: str, part: EncoderConfig | DecoderConfig, needed: int, keys: str) -> list[str]:
+def _longest_problems(path: str, part: EncoderConfig | DecoderConfig, needed: int, keys: str) -> list[str]:
     """`needed` positions follow from the `keys`."""
-    if not isinstance(part, ConvolutionalEncoderConfig | TransformerConfig):
+    longest = learnt_positions(part)
+    if longest is None or longest >= needed:
         return []
-    usual = type(part).model_fields["longest"].default
-    if part.positions == "learnt" and part.longest < needed:
-        return [
-            f"{path}.longest: a table of {part.longest} learnt positions, but sequences may be {needed} tokens "
-            f"long; set it to {needed}, or lower {keys}"
-        ]
-    if part.positions != "learnt" and part.longest != usual:
-        return [
-            f"{path}.longest: {part.longest} is the size of a learnt table, but the positions are "
-            f"{part.positions}; set it back to {usual}, or the positions to learnt"
-        ]
-    return []
+    return [
+        f"{path}.positions.longest: a table of {longest} learnt positions, but sequences may be {needed} tokens "
+        f"long; set it to {needed}, or lower {keys}"
+    ]
 
 
 def _made(encoder: EncoderConfig) -> str:
     if not isinstance(encoder, RecurrentEncoderConfig):
         return encoder.kind
     return f"{encoder.size} x 2 directions" if encoder.bidirectional else "one direction"
-
-
-def _divisor(size: int, heads: int) -> int:
-    """The number of heads nearest to this that divides the size."""
-    return min((n for n in range(1, size + 1) if size % n == 0), key=lambda n: abs(n - heads))
-
-
-def _multiple(size: int, heads: int) -> int:
-    """The next size that the heads divide."""
-    return (size // heads + 1) * heads

@@ -1,123 +1,104 @@
 """What is wrong with the values of a configuration, as sentences: path, fact, remedy.
 
-pydantic decides whether a value is right; the words come from the configuration's JSON schema, so that every key
-of every kind is described from the one place that defines it.
+pydantic finds the errors; this module names the place in the file and guesses what was meant. It is imported only for
+a configuration that is wrong.
 """
 
 from __future__ import annotations
 
 import copy
 import difflib
-import functools
-from typing import Any
+import re
+from collections.abc import Iterator
+from typing import Any, cast, get_args
 
 from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
 
+from antiphon.config.base import Section
 from antiphon.config.schema import Config
 from antiphon.config.yaml_text import parse_value, write_value
 
-__all__ = ["nearest", "value_problems"]
+__all__ = ["keys_of", "kinds_of", "nearest", "sections_in", "value_problems"]
 
-Node = dict[str, Any]
 Place = tuple[str | int, ...]
+LIST_LENGTH = re.compile("List should have (.*) items? after validation.*")
 
-# What other toolkits call it.
+# The names of other toolkits for a key.
 SYNONYMS = {
-    "batch_size": "batch_tokens",
-    "beam_size": "beam",
-    "beam_width": "beam",
-    "bidir": "bidirectional",
-    "cell": "kind",
-    "d_model": "size",
-    "dim": "size",
-    "early_stopping": "patience",
-    "emb_size": "embedding",
-    "embed_dim": "embedding",
-    "grad_clip": "clip",
-    "hidden": "size",
-    "hidden_size": "size",
-    "lr": "learning_rate",
-    "max_epochs": "epochs",
-    "max_len": "max_length",
-    "max_steps": "max_updates",
-    "num_layers": "layers",
-    "optim": "optimizer",
-    "optimiser": "optimizer",
-    "tokenizer": "tokens",
-    "type": "kind",
-    "units": "size",
-    "validation": "dev",
-    "vocab_size": "vocabulary",
+    "batch_tokens": "batch_size",
+    "beam": "beam_size beam_width",
+    "bidirectional": "bidir",
+    "clip": "grad_clip",
+    "dev": "validation",
+    "embedding": "emb_size embed_dim",
+    "epochs": "max_epochs",
+    "kind": "cell type",
+    "layers": "num_layers",
+    "learning_rate": "lr",
+    "max_length": "max_len",
+    "max_updates": "max_steps",
+    "optimizer": "optim optimiser",
+    "patience": "early_stopping",
+    "size": "d_model dim hidden hidden_size units",
+    "tokens": "tokenizer",
+    "vocabulary": "vocab_size",
 }
 
 
-@functools.cache
-def schema() -> Node:
-    """The configuration's JSON schema."""
-    return Config.model_json_schema()
+def value_problems(data: Any) -> list[str]:  # noqa: ANN401 (any YAML value)
+    """A sentence for every key that is unknown or missing and every value that is wrong.
 
-
-def resolve(node: Node) -> Node:
-    """The node itself, with a reference followed."""
-    reference = node.get("$ref")
-    return schema()["$defs"][reference.rsplit("/", 1)[1]] if reference else node
-
-
-def members(node: Node) -> list[Node]:
-    """The members of a union, and of unions in it, or the node alone."""
-    union = node.get("anyOf") or node.get("oneOf")
-    return [one for member in union for one in members(resolve(member))] if union else [resolve(node)]
-
-
-def choice(node: Node) -> Node | None:
-    """The choice between kinds that a node is or can be: as itself, or in a union with a list or null."""
-    return next((one for one in [node, *node.get("anyOf", [])] if "discriminator" in one), None)
-
-
-def items(node: Node) -> Node:
-    """What the items of a list must be, where a node is a list or can be one."""
-    return next((member["items"] for member in members(resolve(node)) if "items" in member), {})
-
-
-def value_problems(data: Any) -> list[str]:  # noqa: ANN401 (whatever stood in the file)
-    """A sentence for every key that is unknown or missing and every value that is wrong."""
+    A kind that does not exist hides the other errors of its section, so it is replaced by the most similar one and the
+    values are validated again.
+    """
     if not isinstance(data, dict):
-        return [f"the configuration: expected the sections {', '.join(schema()['properties'])}, got {shown(data)}"]
-    data, problems = mend_kinds(copy.deepcopy(data))
-    try:
-        Config.model_validate(data, by_name=False)  # `from_run` is Python's word for `from`
-    except ValidationError as error:
-        found: dict[Place, tuple[Node, Node, str, Any]] = {}
-        for item in error.errors(include_url=False):
-            place, parent, node = locate(item["loc"])
-            found.setdefault(place, (parent, node, item["type"], item["input"]))
-        for place, (parent, node, kind, value) in found.items():
-            # A list that is wrong in one item is also "not a number, not text": only the item is news.
-            if not any(other != place and other[: len(place)] == place for other in found):
-                problems.append(f"{dotted(place)}: {sentence(place, parent, node, kind, value, data)}")
-    return problems
-
-
-def locate(location: Place) -> tuple[Place, Node, Node]:
-    """pydantic's location without the tags of unions, the section it is in, and its own schema (empty: no such key)."""
-    place: list[str | int] = []
-    parent, node = schema(), schema()
-    for part in location:
-        node = resolve(node)
-        if "properties" in node:
-            place.append(part)
-            parent, node = node, node["properties"].get(part, {})
-        elif "discriminator" in node:
-            node = {"$ref": node["discriminator"]["mapping"][part]}
-        elif "items" in node and isinstance(part, int):
-            place.append(part)
-            node = node["items"]
-        elif str(part).startswith("tagged-union"):
-            node = choice(node) or node
+        return [f"the configuration: expected the sections {', '.join(keys_of(Config))}, got {shown(data)}"]
+    data, problems, wrong_kinds = copy.deepcopy(data), dict[str, str](), True
+    while wrong_kinds:
+        try:
+            Config.model_validate(data, by_name=False)
+        except ValidationError as error:
+            wrong_kinds = report(data, error.errors(include_url=False), problems)
         else:
-            lists = [member for member in members(node) if "items" in member]
-            node = lists[0] if lists and str(part).startswith("list") else node
-    return tuple(place), parent, node
+            break
+    return [f"{path}: {words}" for path, words in problems.items()]
+
+
+def report(data: Any, errors: list[ErrorDetails], problems: dict[str, str]) -> bool:  # noqa: ANN401
+    """Add a sentence for each place to the problems, and replace wrong kinds; False if there are none."""
+    grouped: dict[Place, list[ErrorDetails]] = {}
+    wrong_kinds = [error for error in errors if error["type"] == "union_tag_invalid"]
+    for error in wrong_kinds or errors:
+        grouped.setdefault(locate(data, error), []).append(error)
+    for place, found in grouped.items():
+        # A list with one wrong item is also not a number and not text: only the item is reported.
+        if any(other != place and other[: len(place)] == place for other in grouped):
+            continue
+        choices = choices_of(found[0])
+        problems.setdefault(dotted(place), sentence(dotted(place), found, choices))
+        if wrong_kinds:
+            section = data
+            for part in place[:-1]:
+                section = section[part]
+            section[place[-1]] = nearest(str(section[place[-1]]), choices) or choices[0]
+    return bool(wrong_kinds)
+
+
+def locate(data: Any, error: ErrorDetails) -> Place:  # noqa: ANN401
+    """pydantic's location without the labels of unions; that of a wrong kind is the kind."""
+    place: list[str | int] = []
+    for number, part in enumerate(error["loc"]):
+        last = number == len(error["loc"]) - 1
+        is_key = isinstance(data, dict) and part in data and (last or part != data.get("kind"))
+        if is_key or (isinstance(data, list) and isinstance(part, int)):
+            data = data[part]
+        elif not (last and error["type"] in ("extra_forbidden", "invalid_key", "missing")):
+            continue  # a label
+        place.append(part)
+    is_kind = error["type"].startswith("union_tag") and isinstance(data, dict)
+    return (*place, "kind") if is_kind else tuple(place)
 
 
 def dotted(place: Place) -> str:
@@ -126,165 +107,104 @@ def dotted(place: Place) -> str:
     return "".join([str(part) for part in place[:1]] + rest)
 
 
-def sentence(place: Place, parent: Node, node: Node, kind: str, value: Any, data: Any) -> str:  # noqa: ANN401
-    """The fact and the remedy for one place."""
-    if kind == "missing":
-        return f"missing; add it: {node.get('description', expected(node))}"
-    if not node:
-        return unknown_key(place, parent, data)
-    choices = resolve(node).get("enum") or ([resolve(node)["const"]] if "const" in resolve(node) else [])
-    close = nearest(value, choices) if isinstance(value, str) else None
-    hint = f"; did you mean '{close}'?" if close else ""
-    if isinstance(value, str) and not choices and fits(node, parsed := parse_value(value)):
-        hint = f"; write {write_value(parsed)} without quotes"
-    return f"expected {expected(node)}, got {shown(value)}{hint}"
+def choices_of(error: ErrorDetails) -> list[str]:
+    """The words that are allowed where a word is wrong."""
+    context = error.get("ctx", {})
+    return re.findall("'(.*?)'", str(context.get("expected_tags") or context.get("expected") or ""))
 
 
-def fits(node: Node, value: Any) -> bool:  # noqa: ANN401
-    """Whether a value is of a type that the node takes."""
-    types = {"integer": (int,), "number": (int, float), "boolean": (bool,)}
-    taken = [types[member["type"]] for member in members(resolve(node)) if member.get("type") in types]
-    return any(type(value) in kinds for kinds in taken)
+def sentence(path: str, errors: list[ErrorDetails], choices: list[str]) -> str:
+    """The fact and the remedy for the errors of one place."""
+    first, value = errors[0], errors[0]["input"]
+    if first["type"] == "missing":
+        _, [section] = sections_on_the_way(first["loc"])
+        return f"missing; add it: {keys_of(section)[str(first['loc'][-1])].description}"
+    if first["type"] in ("extra_forbidden", "invalid_key"):
+        return unknown_key(path, first["loc"])
+    if first["type"] == "value_error":
+        return str(first["ctx"]["error"])
+    if choices:
+        value = value.get("kind") if isinstance(value, dict) else value
+        close = nearest(value, choices) if isinstance(value, str) else None
+        hint = f"; did you mean '{close}'?" if close else ""
+        return f"should be one of {', '.join(choices)}, got {shown(value)}{hint}"
+    facts = ["a section of keys" if "dictionary" in error["msg"] else error["msg"] for error in errors]
+    facts = [LIST_LENGTH.sub(r"a list of \1", fact).removeprefix("Input should be ") for fact in dict.fromkeys(facts)]
+    parsed = parse_value(value) if isinstance(value, str) else value
+    is_quoted = isinstance(value, str) and {f"{type(parsed).__name__}_type"} & {error["type"] for error in errors}
+    hint = f"; write {write_value(parsed)} without quotes" if is_quoted else ""
+    return f"should be {' or '.join(facts)}, got {shown(value)}{hint}"
 
 
-def unknown_key(place: Place, parent: Node, data: Any) -> str:  # noqa: ANN401
-    """Who has no such key, and which one was meant."""
-    section: Any = data
-    for part in place[:-1]:
-        section = section[part]
-    kind = section.get("kind", parent["properties"]["kind"]["default"]) if "kind" in parent["properties"] else None
-    choices = expected(parent["properties"]["kind"]) if kind else ""
-    who = f"'{dotted(place[:-1])}'" if place[:-1] else "a configuration"
-    who = f"'{kind}'" if isinstance(kind, str) and kind in choices else who
-    return f"{who} has no such key; {suggestion(place, parent, data)}"
+# Unknown keys: the classes of the configuration know which there are.
 
 
-def suggestion(place: Place, parent: Node, data: Any) -> str:  # noqa: ANN401
-    """The key that was meant: here by its letters, elsewhere by its name, or the list of what there is."""
-    key, keys = str(place[-1]), list(parent["properties"])
-    others = [other for other in leaves(schema()) if other.rsplit(".", 1)[-1] == key]
-    meant = SYNONYMS.get(key.lower())
-    if meant in keys:
-        return f"did you mean '{meant}'?"
-    close = nearest(key, keys)
-    if close and not others:
-        return f"did you mean '{close}'?"
-    if kinds := kinds_with(place, data):
-        have, kind = "have" if len(kinds) > 1 else "has", dotted((*place[:-1], "kind"))
-        return f"only {listed(kinds, 'and')} {have} it: set {kind} to {listed(kinds, 'or')}, or leave it out"
-    if others and dotted(place) not in others:
-        return f"did you mean '{others[0]}'?"
-    return f"its keys are {', '.join(keys)}"
+def sections_in(annotation: Any) -> list[type[Section]]:  # noqa: ANN401 (a type)
+    """The classes of the sections that a value of this type can be, or be a list of."""
+    if isinstance(annotation, type) and issubclass(annotation, Section):
+        return [annotation]
+    return list(dict.fromkeys(section for part in get_args(annotation) for section in sections_in(part)))
 
 
-def listed(words: list[str], last: str) -> str:
-    """a, b and c"""
-    return f" {last} ".join([", ".join(words[:-1]), words[-1]]) if words[1:] else words[0]
+def keys_of(section: type[Section]) -> dict[str, FieldInfo]:
+    """The keys of a section as they are written in a file."""
+    return {field.alias or name: field for name, field in section.model_fields.items()}
 
 
-def kinds_with(place: Place, data: Any) -> list[str]:  # noqa: ANN401
-    """The kinds that a section could be of and that have the key."""
-    node = schema()
-    for part in place[:-1]:
-        node = items(node) if isinstance(part, int) else chosen(node, data)["properties"][part]
-        data = data[part]
-    with_key = [member for member in members(resolve(node)) if place[-1] in member.get("properties", {})]
-    return [kind for member in with_key for kind in kinds_of(member)]
+def kinds_of(section: type[Section]) -> list[str]:
+    """The kinds that a section stands for; none if it has no such key."""
+    return list(get_args(section.model_fields["kind"].annotation)) if "kind" in section.model_fields else []
 
 
-def leaves(node: Node, path: str = "") -> list[str]:
-    """The dotted path of every key below a node."""
-    found = []
-    inside = [one for member in members(resolve(node)) for one in members(member.get("items", member))]
-    for section in inside:
-        for key, child in resolve(section).get("properties", {}).items():
-            found += [f"{path}{key}", *leaves(child, f"{path}{key}.")]
-    return list(dict.fromkeys(found))
+def sections_on_the_way(location: Place) -> tuple[list[type[Section]], list[type[Section]]]:
+    """The sections that could stand around the last key of pydantic's location, and the one that does."""
+    around = chosen = [cast(type[Section], Config)]
+    for part in location[:-1]:
+        of_kind = [section for section in around if part in kinds_of(section)]
+        if len(chosen) > 1 and of_kind:
+            chosen = of_kind
+        elif part in keys_of(chosen[0]):
+            around = chosen = sections_in(keys_of(chosen[0])[str(part)].annotation)
+    return around, chosen[:1]
+
+
+def unknown_key(path: str, location: Place) -> str:
+    """The section without such a key, and the key that was meant: here, in another kind, in another section."""
+    around, [section] = sections_on_the_way(location)
+    key, keys = str(location[-1]), list(keys_of(section))
+    who = f"'{location[-2]}'" if location[1:] else "a configuration"
+    others = [other for other in all_keys(Config) if other.rsplit(".", 1)[-1] == key and other != path]
+    kinds = [kind for other in around if key in keys_of(other) for kind in kinds_of(other)]
+    synonym = next((name for name, words in SYNONYMS.items() if key.lower() in words.split() and name in keys), None)
+    close = synonym or (None if others or kinds else nearest(key, keys))
+    if close:
+        return f"{who} has no such key; did you mean '{close}'?"
+    if kinds:
+        return f"{who} has no such key; leave it out, or set the kind to {' or '.join(kinds)}"
+    if others:
+        return f"{who} has no such key; did you mean '{others[0]}'?"
+    return f"{who} has no such key; its keys are {', '.join(keys)}"
+
+
+def all_keys(section: type[Section], path: str = "") -> Iterator[str]:
+    """The dotted path of every key of a section and the sections inside it."""
+    for key, field in keys_of(section).items():
+        yield f"{path}{key}"
+        for inner in sections_in(field.annotation):
+            yield from all_keys(inner, f"{path}{key}.")
 
 
 def nearest(word: str, words: list[str]) -> str | None:
-    """The word that was probably meant: by its letters, or one that stands inside it."""
+    """The most similar of the words, or one that the word contains."""
     close = difflib.get_close_matches(word.lower(), words, n=1, cutoff=0.6)
     inside = [other for other in words if len(other) > 3 and other in word.lower()]
     return close[0] if close else max(inside, key=len, default=None)
 
 
-def expected(node: Node) -> str:
-    """What a value must be, in words."""
-    node = resolve(node)
-    if "discriminator" in node or "properties" in node:
-        return "a section of keys"
-    if "enum" in node:
-        return f"one of {', '.join(node['enum'])}"
-    if "const" in node:
-        return f"'{node['const']}'"
-    if "anyOf" in node:
-        return " or ".join(dict.fromkeys(expected(member) for member in node["anyOf"]))
-    if node["type"] == "array":
-        count = f" of {node['minItems']}" if node.get("minItems") == node.get("maxItems") else ""
-        return f"a list{count} (each {expected(node['items'])})"
-    words = {"integer": "a whole number", "number": "a number", "boolean": "true or false", "string": "text"}
-    return words.get(node["type"], "null") + bounds(node)
-
-
-def bounds(node: Node) -> str:
-    """The limits of a number, in words."""
-    words = [("exclusiveMinimum", "above"), ("minimum", "of at least")]
-    words += [("exclusiveMaximum", "below"), ("maximum", "of at most")]
-    limits = [f"{word} {node[key]:g}" for key, word in words if key in node]
-    return " " + " and ".join(limits) if limits else ""
-
-
 def shown(value: Any) -> str:  # noqa: ANN401
-    """A value as the user wrote it, short."""
+    """A value as the user wrote it, shortened."""
     if isinstance(value, dict):
         return "a section of keys"
     text = f"'{value}'" if isinstance(value, str) else write_value(value)
     text = text if len(text) <= 60 else text[:57] + "..."
     return f"{text} (nothing)" if value is None else text
-
-
-def kinds_of(section: Node) -> list[str]:
-    """The words for which a section stands."""
-    kind = section["properties"]["kind"]
-    return kind.get("enum") or [kind["const"]]
-
-
-def mend_kinds(data: Any, node: Node | None = None, place: Place = ()) -> tuple[Any, list[str]]:  # noqa: ANN401
-    """Replace kinds that do not exist by the likeliest one, so that the rest of the section is looked at as well."""
-    problems: list[str] = []
-    if isinstance(data, list):
-        for number, one in enumerate(data):
-            problems += mend_kinds(one, items(node or schema()), (*place, number))[1]
-    if not isinstance(data, dict):
-        return data, problems
-    node = node or schema()
-    if found := choice(resolve(node)):
-        problems += mend_kind(data, [kind for member in members(found) for kind in kinds_of(member)], place)
-    for key, child in chosen(node, data).get("properties", {}).items():
-        problems += mend_kinds(data.get(key), child, (*place, key))[1]
-    return data, problems
-
-
-def mend_kind(section: Node, kinds: list[str], place: Place) -> list[str]:
-    """Put the likeliest of these kinds in place of one that does not exist."""
-    if (kind := section.get("kind", kinds[0])) in kinds:
-        return []
-    close = nearest(kind, kinds) if isinstance(kind, str) else None
-    hint = f"{shown(kind)}; did you mean '{close}'?" if close else shown(kind)
-    section["kind"] = close or kinds[0]
-    return [f"{dotted((*place, 'kind'))}: expected one of {', '.join(kinds)}, got {hint}"]
-
-
-def chosen(node: Node, data: Any) -> Node:  # noqa: ANN401 (whatever stood in the file)
-    """The node itself; of a section that chooses between kinds, the node of the kind that stands in the data.
-
-    Where none stands there it is the first, which is the usual one of all that have choices inside.
-    """
-    node = resolve(node)
-    found = choice(node)
-    if found is None or not isinstance(data, dict):
-        return node
-    first, *_ = sections = members(found)
-    kind = data.get("kind", kinds_of(first)[0])
-    return next((section for section in sections if kind in kinds_of(section)), node)

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from antiphon.config.sources import (
-    CellsConfig,
-    FrameCellsConfig,
-    LinearConfig,
-    PatchesConfig,
+from antiphon.config.base import (
+    DecoderPositions,
+    EncoderPositions,
+    LearntPositionsConfig,
+    Odd,
     Positive,
     Section,
     Share,
-    SubsampledConfig,
-    with_kinds,
+    SinusoidalPositionsConfig,
+    odd,
+    usual_kind,
 )
+from antiphon.config.sources import FrontConfig
 
 __all__ = [
     "AttentionConfig",
@@ -29,53 +31,70 @@ __all__ = [
     "EncoderConfig",
     "EncoderDecoderConfig",
     "FrontConfig",
+    "HardAlignmentConfig",
     "LanguageModelConfig",
     "LuongConfig",
     "ModelConfig",
     "MultiHeadConfig",
     "NetworkConfig",
+    "NgramsConfig",
     "NoEncoderConfig",
     "PlainConfig",
     "RecurrentDecoderConfig",
     "RecurrentEncoderConfig",
+    "SoftAlignmentConfig",
     "StaticContextConfig",
     "TransformerConfig",
     "TransformerDecoderConfig",
     "TransformerEncoderConfig",
+    "fronts_of",
+    "learnt_positions",
     "state_size",
     "vector_size",
 ]
 
 Cell = Literal["lstm", "gru", "rnn", "rnn-relu"]
-Positions = Literal["sinusoidal", "learnt"]
-EncoderPositions = Literal["sinusoidal", "learnt", "none"]
 
+POSITIONS = "sinusoidal: sin and cos of the position | learnt: a table; option longest (512)"
 CELLS = "lstm | gru | rnn (tanh) | rnn-relu"
-VECTOR = "size of a token's vector"
-NGRAMS = "odd lengths of n-grams; the one around each token has a vector that is added to the token's; []: none"
-ROWS = "ngrams only: rows of the table of each length; n-grams share them by a hash"
-STACKED = "networks stacked on one another"
-DROPPED = "share of values set to 0 in training, on embeddings, layers and output"
-FROM = "a run whose weights this part begins with, read at a fresh start only; null: fresh weights"
-FROZEN = "keep this part's weights as they are; in training it runs as in use, without dropout"
-BLOCKS = "blocks stacked on one another"
-HEADS = "attention heads; they divide the size"
-INNER = "size of the inner layer of each block's feed-forward network"
-ORDER = "pre: x + f(norm(x)) | post: norm(x + f(x))"
-NORM = "layer: over a state's values | batch: over the real positions of a batch"
-BENT = "relu | gelu | swish (x sigmoid(x))"
-POSITIONS = "sinusoidal: sin and cos of the position | learnt: a table"
-OR_NONE = f"{POSITIONS} | none: a set, or the front has told the positions"
-ENLARGED = "multiply the vectors by the root of their size, so that values are about 1: helps what is no text"
-SCALED = "multiply a token's vector by the root of the size before its position is added"
-FIRST_NORM = "norm the sum of vector and position, before the first block"
-LONGEST = "learnt positions only: rows of the table, the longest sequence with </s>"
+VECTOR = "size of a token embedding"
+DROPOUT_BETWEEN = "dropout on embeddings and between layers"
+DROPOUT_BLOCKS = "dropout on embeddings and in each block"
 
-# Keys of every encoder, and of every encoder and decoder.
-Ngrams = Annotated[list[Positive], Field(description=NGRAMS)]
-Rows = Annotated[Positive, Field(description=ROWS)]
-FromRun = Annotated[str | None, Field(alias="from", description=FROM)]
-Freeze = Annotated[bool, Field(description=FROZEN)]
+
+# Encoders.
+
+
+def different(lengths: list[int]) -> list[int]:
+    """The lengths themselves; ValueError if one occurs twice."""
+    if len(set(lengths)) < len(lengths):
+        raise ValueError(f"{lengths} has a length twice; name each once")
+    return lengths
+
+
+def _ngrams(value: Any) -> Any:  # noqa: ANN401 (any YAML value)
+    """Read `[3, 5]` as the lengths, and an empty list as none."""
+    return ({"lengths": value} if value else None) if isinstance(value, list) else value
+
+
+class NgramsConfig(Section):
+    """Embeddings of the n-grams around each token."""
+
+    lengths: Annotated[list[Odd], Field(min_length=1), AfterValidator(different)] = Field(
+        description="lengths of the n-grams, odd numbers from 3; the token is in the middle"
+    )
+    rows: Positive = Field(32768, description="rows of the table of each length; n-grams share them by a hash")
+
+
+Ngrams = Annotated[
+    NgramsConfig | None,
+    Field(description="add embeddings of the n-grams around each token: [3, 5], or {lengths, rows}; null: none"),
+    BeforeValidator(_ngrams),
+]
+FromRun = Annotated[
+    str | None, Field(alias="from", description="a run whose weights this part starts with; null: random weights")
+]
+Freeze = Annotated[bool, Field(description="true: do not train this part; it runs without dropout")]
 
 
 class RecurrentEncoderConfig(Section):
@@ -83,31 +102,30 @@ class RecurrentEncoderConfig(Section):
 
     kind: Cell = Field("lstm", description=CELLS)
     embedding: Positive = Field(128, description=VECTOR)
-    ngrams: Ngrams = Field([])
-    ngram_rows: Rows = 32768
-    size: Positive = Field(256, description="size of a state, in each direction")
-    layers: Positive = Field(1, description=STACKED)
-    bidirectional: bool = Field(True, description="read in both directions and concatenate")
-    residual: bool = Field(False, description="from the second layer on, add a layer's input to its output")
-    scale: bool = Field(False, description=ENLARGED)
-    dropout: Share = Field(0.2, description="share of values set to 0 in training, on embeddings and between layers")
+    ngrams: Ngrams = None
+    size: Positive = Field(256, description="size of a hidden state, in each direction")
+    layers: Positive = Field(1, description="stacked layers")
+    bidirectional: bool = Field(True, description="read in both directions and concatenate the states")
+    residual: bool = Field(False, description="residual connections from the second layer on")
+    scale: bool = Field(
+        False, description="multiply the embeddings by the square root of their size; helps sources that are no text"
+    )
+    dropout: Share = Field(0.2, description=DROPOUT_BETWEEN)
     from_run: FromRun = None
     freeze: Freeze = False
 
 
 class ConvolutionalEncoderConfig(Section):
-    """Gated convolutions stacked with residuals; the states know their positions."""
+    """Stacked gated convolutions with residual connections and positions."""
 
     kind: Literal["cnn"] = Field("cnn", description="cnn: stacked gated convolutions")
     embedding: Positive = Field(128, description=VECTOR)
-    ngrams: Ngrams = Field([])
-    ngram_rows: Rows = 32768
+    ngrams: Ngrams = None
     size: Positive = Field(256, description="size of a state")
-    layers: Positive = Field(4, description=BLOCKS)
-    kernel: Positive = Field(3, description="positions that one convolution sees; odd")
-    positions: EncoderPositions = Field("sinusoidal", description=OR_NONE)
-    longest: Positive = Field(512, description=LONGEST)
-    dropout: Share = Field(0.2, description="share of values set to 0 in training, on embeddings and in each block")
+    layers: Positive = Field(4, description="stacked blocks")
+    kernel: Annotated[int, Field(ge=1), AfterValidator(odd)] = Field(3, description="width of a kernel; odd")
+    positions: EncoderPositions = Field(default_factory=SinusoidalPositionsConfig, description=f"{POSITIONS} | none")
+    dropout: Share = Field(0.2, description=DROPOUT_BLOCKS)
     from_run: FromRun = None
     freeze: Freeze = False
 
@@ -116,39 +134,38 @@ class TransformerConfig(Section):
     """Blocks of attention and a feed-forward network: the keys of both sides."""
 
     kind: Literal["transformer"] = Field("transformer", description="transformer: attention")
-    size: Positive = Field(256, description="size of a state and of a token's vector")
-    layers: Positive = Field(6, description=BLOCKS)
-    heads: Positive = Field(8, description=HEADS)
-    feedforward: Positive = Field(1024, description=INNER)
-    order: Literal["pre", "post"] = Field("pre", description=ORDER)
-    norm: Literal["layer", "batch"] = Field("layer", description=NORM)
-    activation: Literal["relu", "gelu", "swish"] = Field("relu", description=BENT)
-    positions: EncoderPositions = Field("sinusoidal", description=POSITIONS)
-    longest: Positive = Field(512, description=LONGEST)
-    scale: bool = Field(True, description=SCALED)
-    embedding_norm: bool = Field(False, description=FIRST_NORM)
-    dropout: Share = Field(0.1, description="share of values set to 0 in training, on embeddings and in each block")
+    size: Positive = Field(256, description="size of a state and of a token embedding")
+    layers: Positive = Field(6, description="stacked blocks")
+    heads: Positive = Field(8, description="attention heads; the size is a multiple of it")
+    feedforward: Positive = Field(1024, description="inner size of each block's feed-forward network")
+    order: Literal["pre", "post"] = Field("pre", description="pre-norm: x + f(norm(x)) | post-norm: norm(x + f(x))")
+    norm: Literal["layer", "batch"] = Field(
+        "layer", description="layer norm | batch norm (over the real positions of a batch)"
+    )
+    activation: Literal["relu", "gelu", "swish"] = Field("relu", description="relu | gelu | swish (x sigmoid(x))")
+    positions: EncoderPositions = Field(default_factory=SinusoidalPositionsConfig, description=POSITIONS)
+    scale: bool = Field(True, description="multiply token embeddings by the square root of the size")
+    embedding_norm: bool = Field(False, description="normalise the sum of embedding and position")
+    dropout: Share = Field(0.1, description=DROPOUT_BLOCKS)
 
 
 class TransformerEncoderConfig(TransformerConfig):
     """Blocks of self-attention and a feed-forward network."""
 
     kind: Literal["transformer"] = Field("transformer", description="transformer: self-attention")
-    positions: EncoderPositions = Field("sinusoidal", description=OR_NONE)
-    ngrams: Ngrams = Field([])
-    ngram_rows: Rows = 32768
+    positions: EncoderPositions = Field(default_factory=SinusoidalPositionsConfig, description=f"{POSITIONS} | none")
+    ngrams: Ngrams = None
     from_run: FromRun = None
     freeze: Freeze = False
 
 
 class NoEncoderConfig(Section):
-    """The vectors are the states."""
+    """The embeddings are the states."""
 
     kind: Literal["none"] = Field("none", description="none: the vectors of the source are the states")
     size: Positive = Field(256, description="size of a vector, which is a state")
-    ngrams: Ngrams = Field([])
-    ngram_rows: Rows = 32768
-    dropout: Share = Field(0.2, description="share of values of the vectors set to 0 in training")
+    ngrams: Ngrams = None
+    dropout: Share = Field(0.2, description="dropout on the vectors")
     from_run: FromRun = None
     freeze: Freeze = False
 
@@ -156,37 +173,50 @@ class NoEncoderConfig(Section):
 EncoderConfig = Annotated[
     RecurrentEncoderConfig | ConvolutionalEncoderConfig | TransformerEncoderConfig | NoEncoderConfig,
     Field(discriminator="kind"),
+    usual_kind("lstm"),
 ]
-FrontConfig = Annotated[
-    CellsConfig | PatchesConfig | SubsampledConfig | LinearConfig | FrameCellsConfig, Field(discriminator="kind")
-]
+
+
+# Contexts: what the decoder knows of the source.
+
+
+class SoftAlignmentConfig(Section):
+    """The softmax of the scores."""
+
+    kind: Literal["soft"] = Field("soft", description="soft: weights are the softmax of the scores")
+
+
+class HardAlignmentConfig(Section):
+    """One position: sampled while training (REINFORCE), the most probable one in use."""
+
+    kind: Literal["hard"] = Field("hard", description="hard: one position, sampled in training, the best one in use")
+    entropy: Annotated[float, Field(ge=0.0)] = Field(0.01, description="weight of the entropy regularisation")
+    baseline: Share = Field(0.9, description="decay of the moving average that is the baseline of the reward")
+
+
+Alignment = Annotated[SoftAlignmentConfig | HardAlignmentConfig, Field(discriminator="kind"), usual_kind("soft")]
 
 
 class AttentionConfig(Section):
-    """A new context for every step, weighed over all encoder states."""
+    """A new context for every step: a weighted sum of the encoder states."""
 
     kind: Literal["attention"] = Field("attention", description="attention: c_i = sum_j a_ij h_j")
     score: Literal["dot", "scaled-dot", "cosine", "bilinear", "additive", "concat"] = Field(
         "additive", description="dot | scaled-dot | cosine | bilinear | additive | concat"
     )
-    alignment: Literal["soft", "hard"] = Field(
-        "soft", description="soft: the softmax of the scores | hard: one position, drawn in training, the best in use"
+    alignment: Alignment = Field(
+        default_factory=SoftAlignmentConfig,
+        description="soft: softmax of the scores | hard: one position; options entropy (0.01), baseline (0.9)",
     )
     size: Positive | None = Field(None, description="inner size of additive and concat; null: the decoder's size")
-    entropy: Annotated[float, Field(ge=0.0)] = Field(
-        0.01, description="hard only: weight of the entropy, which keeps the drawing from freezing too early"
-    )
-    baseline: Share = Field(0.9, description="hard only: decay of the moving average that rewards are compared with")
 
 
 class StaticContextConfig(Section):
     """One context c for the whole answer."""
 
-    kind: Literal["last", "mean", "max"] = Field(
-        "last", description="last: c = h_n | mean | max of the states (real positions only)"
-    )
+    kind: Literal["last", "mean", "max"] = Field("last", description="last state: c = h_n | mean | max of the states")
     feed: Literal["start", "every-step", "both"] = Field(
-        "both", description="start: c sets the decoder's first state | every-step: c enters each step | both"
+        "both", description="start: c sets the decoder's first state | every-step: c is an input of each step | both"
     )
     bridge: Literal["dense", "direct"] = Field(
         "dense", description="how c sets the first state. dense: s_0 = tanh(W c) | direct: s_0 = c, of equal size"
@@ -194,12 +224,17 @@ class StaticContextConfig(Section):
 
 
 class MultiHeadConfig(Section):
-    """The Transformer decoder's own attention to the source."""
+    """The cross-attention of a Transformer decoder."""
 
-    kind: Literal["multi-head"] = Field("multi-head", description="multi-head: each block looks with all its heads")
+    kind: Literal["multi-head"] = Field("multi-head", description="multi-head: cross-attention in each block")
 
 
-ContextConfig = Annotated[AttentionConfig | StaticContextConfig | MultiHeadConfig, Field(discriminator="kind")]
+ContextConfig = Annotated[
+    AttentionConfig | StaticContextConfig | MultiHeadConfig, Field(discriminator="kind"), usual_kind()
+]
+
+
+# Decoders.
 
 
 class RecurrentDecoderConfig(Section):
@@ -208,30 +243,30 @@ class RecurrentDecoderConfig(Section):
     kind: str = Field(description="bahdanau | luong | plain")
     cell: Cell = Field("lstm", description=CELLS)
     embedding: Positive = Field(128, description=VECTOR)
-    size: Positive = Field(256, description="size of a state")
-    layers: Positive = Field(1, description=STACKED)
-    dropout: Share = Field(0.2, description=DROPPED)
+    size: Positive = Field(256, description="size of a hidden state")
+    layers: Positive = Field(1, description="stacked layers")
+    dropout: Share = Field(0.2, description="dropout on embeddings, layers and output")
 
 
 class BahdanauConfig(RecurrentDecoderConfig):
-    """Look first with s_{i-1}, then step with the context."""
+    """Attend with s_{i-1}, then step with the context."""
 
-    kind: Literal["bahdanau"] = Field("bahdanau", description="bahdanau: look with s_(i-1), then step")
+    kind: Literal["bahdanau"] = Field("bahdanau", description="bahdanau: attend with s_(i-1), then step")
     from_run: FromRun = None
     freeze: Freeze = False
 
 
 class LuongConfig(RecurrentDecoderConfig):
-    """Step first, then look with s_i."""
+    """Step, then attend with s_i."""
 
-    kind: Literal["luong"] = Field("luong", description="luong: step, then look with s_i")
-    input_feeding: bool = Field(False, description="the last attended state enters the next step")
+    kind: Literal["luong"] = Field("luong", description="luong: step, then attend with s_i")
+    input_feeding: bool = Field(False, description="the attentional state is an input of the next step")
     from_run: FromRun = None
     freeze: Freeze = False
 
 
 class PlainConfig(RecurrentDecoderConfig):
-    """A recurrent network that is told one context, or none."""
+    """A recurrent network with one context for the whole answer, or none."""
 
     kind: Literal["plain"] = Field("plain", description="plain: a recurrent network without attention")
     from_run: FromRun = None
@@ -239,102 +274,114 @@ class PlainConfig(RecurrentDecoderConfig):
 
 
 class TransformerDecoderConfig(TransformerConfig):
-    """Blocks of masked self-attention, attention to the source and a feed-forward network."""
+    """Blocks of masked self-attention, cross-attention and a feed-forward network."""
 
     kind: Literal["transformer"] = Field("transformer", description="transformer: masked self-attention")
-    positions: Positions = Field("sinusoidal", description=POSITIONS)
+    positions: DecoderPositions = Field(default_factory=SinusoidalPositionsConfig, description=POSITIONS)
     from_run: FromRun = None
     freeze: Freeze = False
 
 
 DecoderConfig = Annotated[
-    BahdanauConfig | LuongConfig | PlainConfig | TransformerDecoderConfig, Field(discriminator="kind")
+    BahdanauConfig | LuongConfig | PlainConfig | TransformerDecoderConfig,
+    Field(discriminator="kind"),
+    usual_kind("bahdanau"),
 ]
-NetworkConfig = Annotated[PlainConfig | TransformerDecoderConfig, Field(discriminator="kind")]
-
-TIED = "none | output: the output layer is the target's table of vectors"
-MATCHED = "several texts with one vocabulary: mark the tokens that another of them has, too"
-SPELT = "weight of a second loss: the encoder spells the target by itself (CTC); for a line, speech. 0: none"
-COPIED = "words of the source can be copied into the answer: p(y) = g P(y) + (1 - g) sum of a_j where x_j = y"
-TIED_TWO = f"{TIED} | tables: the source's table is the target's | all: both"
-USUAL_CONTEXT = {"plain": "last", "transformer": "multi-head"}  # for the others: attention
+NetworkConfig = Annotated[PlainConfig | TransformerDecoderConfig, Field(discriminator="kind"), usual_kind("plain")]
 
 
 def vector_size(part: EncoderConfig | DecoderConfig) -> int:
-    """The size of a token's vector: a Transformer's is that of its states, and without an encoder it is the state."""
+    """The size of a token embedding: a Transformer's is that of its states, and without an encoder it is the state."""
     return part.size if isinstance(part, TransformerConfig | NoEncoderConfig) else part.embedding
 
 
 def state_size(encoder: EncoderConfig) -> int:
-    """The size of the encoder's states: both directions side by side."""
+    """The size of the encoder's states: both directions concatenated."""
     both = isinstance(encoder, RecurrentEncoderConfig) and encoder.bidirectional
     return encoder.size * (2 if both else 1)
 
 
-class EncoderDecoderConfig(Section):
-    """An encoder, what it hands over, and a decoder."""
+def learnt_positions(part: Section) -> int | None:
+    """The rows of a part's table of learnt positions; None if it has no such table."""
+    positions = getattr(part, "positions", None)
+    return positions.longest if isinstance(positions, LearntPositionsConfig) else None
 
-    kind: Literal["encoder-decoder"] = Field(
-        "encoder-decoder", description="encoder-decoder | language-model | concatenated"
-    )
+
+# Models.
+
+MODELS = "encoder-decoder | language-model | concatenated (one network over source and target)"
+TIE = "share embeddings. none | output: the output layer is the target's embedding table"
+TIE_BOTH = f"{TIE} | tables: source and target share one | all: both"
+USUAL_CONTEXT = {"plain": "last", "transformer": "multi-head"}  # for the others: attention
+
+
+class EncoderDecoderConfig(Section):
+    """An encoder, the context it gives, and a decoder."""
+
+    kind: Literal["encoder-decoder"] = Field("encoder-decoder", description=MODELS)
     front: FrontConfig | Annotated[list[FrontConfig | None], Field(min_length=2)] | None = Field(
-        None, description="makes vectors of a source that is no text; null: as usual; of several sources a list"
+        None,
+        description="front end, which turns a file into vectors; null: the usual one; several sources: a list",
     )
     encoder: EncoderConfig | Annotated[list[EncoderConfig], Field(min_length=2)] = Field(
         default_factory=RecurrentEncoderConfig,
         description="reads the source, or several one after another; a list: one encoder for each source",
     )
-    context: ContextConfig = Field(default_factory=AttentionConfig, description="what the decoder is told of it")
+    context: ContextConfig = Field(default_factory=AttentionConfig, description="what the decoder knows of the source")
     decoder: DecoderConfig = Field(
         default_factory=BahdanauConfig, description="writes the target: bahdanau | luong | plain | transformer"
     )
-    tie: Literal["none", "output", "tables", "all"] = Field("none", description=TIED_TWO)
-    copying: bool = Field(False, alias="copy", description=COPIED)
-    matches: bool = Field(False, description=MATCHED)
-    ctc: Annotated[float, Field(ge=0.0)] = Field(0.0, description=SPELT)
+    tie: Literal["none", "output", "tables", "all"] = Field("none", description=TIE_BOTH)
+    copying: bool = Field(
+        False, alias="copy", description="pointer-generator: p(y) = g P(y) + (1 - g) sum of a_j where x_j = y"
+    )
+    matches: bool = Field(
+        False, description="several texts with one vocabulary: an embedding marks tokens that another text has, too"
+    )
+    ctc: Annotated[float, Field(ge=0.0)] = Field(
+        0.0, description="weight of a CTC loss on the encoder, for a source in the order of the target; 0: none"
+    )
 
     @model_validator(mode="before")
     @classmethod
-    def _usual_kinds(cls, data: Any) -> Any:  # noqa: ANN401 (whatever stood in the file)
+    def _usual_context(cls, data: Any) -> Any:  # noqa: ANN401 (any YAML value)
         """The usual context is the one that the decoder can use."""
         if not isinstance(data, dict):
             return data
-        decoder = data.get("decoder")
-        kind = decoder.get("kind") if isinstance(decoder, dict) else getattr(decoder, "kind", None)
-        context = USUAL_CONTEXT.get(str(kind), "attention")
-        return with_kinds({"context": {}, **data}, {"encoder": "lstm", "context": context, "decoder": "bahdanau"})
+        decoder, context = data.get("decoder"), data.get("context", {})
+        kind = decoder.get("kind") if isinstance(decoder, dict) else getattr(decoder, "kind", decoder)
+        usual = USUAL_CONTEXT.get(str(kind), "attention")
+        return {**data, "context": {"kind": usual, **context} if isinstance(context, dict) else context}
 
     @property
     def encoders(self) -> list[EncoderConfig]:
-        """One, or one for each source."""
+        """One encoder, or one for each source."""
         return self.encoder if isinstance(self.encoder, list) else [self.encoder]
 
 
-class SingleNetwork(Section):
-    """A model that is a decoder and nothing else."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _usual_kinds(cls, data: Any) -> Any:  # noqa: ANN401 (whatever stood in the file)
-        return with_kinds(data, {"decoder": "plain"})
+def fronts_of(model: EncoderDecoderConfig, sources: int) -> list[FrontConfig | None]:
+    """The front end chosen for each source; None: the usual one."""
+    return list(model.front) if isinstance(model.front, list) else [model.front] * sources
 
 
-class LanguageModelConfig(SingleNetwork):
+class LanguageModelConfig(Section):
     """A decoder alone: p(y) = Π p(y_t | y_<t)."""
 
-    kind: Literal["language-model"] = Field(
-        "language-model", description="encoder-decoder | language-model | concatenated"
-    )
+    kind: Literal["language-model"] = Field("language-model", description=MODELS)
     decoder: NetworkConfig = Field(default_factory=PlainConfig, description="writes the text: plain | transformer")
-    tie: Literal["none", "output"] = Field("none", description=TIED)
+    tie: Literal["none", "output"] = Field("none", description=TIE)
 
 
-class ConcatenatedConfig(SingleNetwork):
+class ConcatenatedConfig(Section):
     """One network over "source <sep> target", with loss on the target."""
 
-    kind: Literal["concatenated"] = Field("concatenated", description="encoder-decoder | language-model | concatenated")
+    kind: Literal["concatenated"] = Field("concatenated", description=MODELS)
     decoder: NetworkConfig = Field(default_factory=PlainConfig, description="reads and writes: plain | transformer")
-    tie: Literal["none", "output", "tables", "all"] = Field("none", description=TIED_TWO)
+    tie: Literal["none", "output", "tables", "all"] = Field("none", description=TIE_BOTH)
 
 
-ModelConfig = Annotated[EncoderDecoderConfig | LanguageModelConfig | ConcatenatedConfig, Field(discriminator="kind")]
+ModelConfig = Annotated[
+    EncoderDecoderConfig | LanguageModelConfig | ConcatenatedConfig,
+    Field(discriminator="kind"),
+    usual_kind("encoder-decoder"),
+]

@@ -1,7 +1,7 @@
-"""YAML as configurations use it: `1e-3` is a number, `yes` is a word, a key stands once.
+"""Configurations as YAML: parse it, write it with explanations, compare two.
 
-PyYAML follows YAML 1.1, where `1e-3` is text, `no` is false and `010` is eight. Here numbers, true, false and
-null are what they look like, and everything else is text.
+PyYAML follows YAML 1.1, where `1e-3` is text, `no` is false and `010` is eight. Here numbers, true, false and null are
+those of YAML 1.2, everything else is text, and a key that occurs twice is an error.
 """
 
 from __future__ import annotations
@@ -12,12 +12,17 @@ from collections.abc import Hashable
 from typing import Any
 
 import yaml
+from pydantic import BaseModel
 
-__all__ = ["parse_override", "parse_value", "parse_yaml", "write_value"]
+from antiphon.config.schema import Config
+
+__all__ = ["config_diff", "explained_yaml", "flat", "parse_override", "parse_value", "parse_yaml", "write_value"]
+
+WIDEST = 50  # comments start here at the latest; a longer value pushes only its own comment
 
 
 class Loader(yaml.SafeLoader):
-    """Safe, with the plain scalars of YAML 1.2, and it remembers keys that stand twice."""
+    """A safe loader with the plain scalars of YAML 1.2; `twice` collects keys that occur twice in a mapping."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 (PyYAML copies it in add_implicit_resolver)
 
@@ -36,7 +41,7 @@ class Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
     def construct_number(self, node: yaml.ScalarNode) -> int | float | str:
-        """A number; one too large for a float stays text and is then refused as such."""
+        """An int or a float; a number too large for a float stays text, which the schema refuses."""
         text = self.construct_scalar(node)
         if re.fullmatch(r"[-+]?\d{1,4000}", text):
             return int(text)
@@ -55,7 +60,7 @@ Loader.add_constructor("tag:yaml.org,2002:float", Loader.construct_number)
 
 
 def parse_yaml(text: str, name: str) -> tuple[Any, list[str]]:
-    """The value of a YAML text, and a sentence for each thing wrong with it as YAML."""
+    """The value of a YAML text, and a sentence for each syntax error."""
     try:
         loader = Loader(text)
         value = loader.get_single_data()
@@ -67,26 +72,26 @@ def parse_yaml(text: str, name: str) -> tuple[Any, list[str]]:
         return None, [f"{name}{place}: not YAML ({error.problem or error.context}); {remedy(error.problem)}"]
     except yaml.reader.ReaderError as error:
         line, code = text.count("\n", 0, error.position) + 1, ord(text[error.position])
-        return None, [f"{name}, line {line}: the character U+{code:04X} may not stand in YAML; remove it"]
+        return None, [f"{name}, line {line}: the character U+{code:04X} is not allowed in YAML; remove it"]
     twice = loader.twice
     return value, [
-        f"{name}, line {line}: '{key}' already stands in line {first}; keep one" for key, line, first in twice
+        f"{name}, line {line}: '{key}' occurs already in line {first}; keep one" for key, line, first in twice
     ]
 
 
 def remedy(problem: str | None) -> str:
-    """What to do about the commonest slips."""
+    """A remedy for the commonest errors of syntax."""
     if problem and "\\t" in problem:
         return "indent with spaces, not tabs"
     if problem and "mapping values are not allowed" in problem:
-        return "put quotes round a value that contains ': ', or mend the indentation"
-    return "mend that line: 'key: value', two more spaces for each level"
+        return "put quotes round a value that contains ': ', or correct the indentation"
+    return "correct that line: 'key: value', two more spaces for each level"
 
 
 def parse_override(text: str) -> tuple[Any, list[str]]:
-    """The value of `key=text`, and what is wrong with it: YAML, but `@reverse/train` and `my #1.tsv` are text.
+    """The value of `key=text` and its syntax errors: YAML, but `@reverse/train` and `my #1.tsv` are text.
 
-    In YAML @ is reserved and # begins a comment; neither is of use here. Quotes and brackets stay YAML's.
+    In YAML @ is reserved and # begins a comment, which an override has no use for.
     """
     comment = text.startswith("#") or re.search(r"\s#", text)
     if text.startswith("@") or (comment and not text.lstrip().startswith(("'", '"', "[", "{"))):
@@ -94,14 +99,14 @@ def parse_override(text: str) -> tuple[Any, list[str]]:
     return parse_yaml(text, "")
 
 
-def parse_value(text: str) -> Any:  # noqa: ANN401 (whatever the user wrote)
-    """What a text is as YAML; text that is no YAML is taken as it stands."""
+def parse_value(text: str) -> Any:  # noqa: ANN401 (any YAML value)
+    """The value of a text as YAML; the text itself if it is not YAML."""
     value, problems = parse_yaml(text, "")
     return text if problems else value
 
 
 def write_value(value: Any) -> str:  # noqa: ANN401 (any value of a configuration)
-    """A value on one line, as both this loader and any other YAML loader read it."""
+    """A value on one line that this loader and any other YAML loader read alike."""
     if isinstance(value, list):
         return "[" + ", ".join(write_value(item) for item in value) + "]"
     if not isinstance(value, str):
@@ -110,3 +115,64 @@ def write_value(value: Any) -> str:  # noqa: ANN401 (any value of a configuratio
     if plain and parse_value(value) == value and yaml.safe_load(value) == value:
         return value
     return yaml.safe_dump(value, default_style='"', allow_unicode=True, width=math.inf).strip()
+
+
+def explained_yaml(config: Config) -> str:
+    """The whole configuration with a comment on every key; it reads back equal."""
+    sections = []
+    for name, field in Config.model_fields.items():
+        rows = [(f"{name}:", field.description or ""), *rows_of(getattr(config, name), "  ")]
+        start = min(WIDEST, max(len(left) for left, _ in rows) + 2)
+        sections.append("\n".join(f"{left:<{max(start, len(left) + 2)}}# {words}" for left, words in rows))
+    return "\n\n".join(sections) + "\n"
+
+
+def rows_of(section: BaseModel, indent: str) -> list[tuple[str, str]]:
+    """`key: value` and its description, for every key of a section and the sections inside it."""
+    rows = []
+    for attribute, field in type(section).model_fields.items():
+        name, value = field.alias or attribute, getattr(section, attribute)
+        if isinstance(value, BaseModel):
+            rows += [(f"{indent}{name}:", field.description or ""), *rows_of(value, indent + "  ")]
+        elif isinstance(value, list) and any(isinstance(item, BaseModel) for item in value):
+            rows += [(f"{indent}{name}:", field.description or "")]
+            rows += [row for item in value for row in item_rows(item, indent + "  ")]
+        else:
+            rows.append((f"{indent}{name}: {write_value(value)}", field.description or ""))
+    return rows
+
+
+def item_rows(item: BaseModel | None, indent: str) -> list[tuple[str, str]]:
+    """A section of a list: `- ` before its first key."""
+    if item is None:
+        return [(f"{indent}- null", "the usual one")]
+    (first, words), *rest = rows_of(item, f"{indent}  ")
+    return [(f"{indent}- {first.strip()}", words), *rest]
+
+
+def config_diff(old: Config, new: Config) -> list[str]:
+    """`training.learning_rate: 0.001 in the run, 0.002 now`, for every key that differs."""
+    before, after = (
+        {key: write_value(value) for key, value in flat(config.model_dump(by_alias=True)).items()}
+        for config in (old, new)
+    )
+    sections = list(Config.model_fields)
+    keys = sorted({**before, **after}, key=lambda key: sections.index(key.split(".")[0]))
+    return [
+        f"{key}: {before.get(key, 'not there')} in the run, {after.get(key, 'not there')} now"
+        for key in keys
+        if before.get(key) != after.get(key)
+    ]
+
+
+def flat(values: dict[str, Any], path: str = "") -> dict[str, Any]:
+    """Nested sections as one mapping: `model.encoder.kind` -> `lstm`; in a list `data.source[0].kind`."""
+    values_by_path: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, dict):
+            values_by_path |= flat(value, f"{path}{key}.")
+        elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
+            values_by_path |= flat({f"{key}[{number}]": item for number, item in enumerate(value)}, path)
+        else:
+            values_by_path[f"{path}{key}"] = value
+    return values_by_path

@@ -61,9 +61,12 @@ class FeaturesReader:
         return json.dumps({"kind": self.config.kind, **kept})
 
     def _hidden(self, vectors: Array, chance: Random) -> Array:
-        config = self.config
-        vectors = hide_times(vectors, chance, masks=config.time_masks, width=config.time_width)
-        return hide_values(vectors, chance, masks=config.value_masks, width=config.value_width)
+        masks = self.config.masks
+        if masks.time:
+            vectors = hide_times(vectors, chance, masks=masks.time.count, width=masks.time.width)
+        if masks.values:
+            vectors = hide_values(vectors, chance, masks=masks.values.count, width=masks.values.width)
+        return vectors
 
     def _same_width(self, width: int) -> None:
         if width != self.size:

@@ -66,9 +66,12 @@ class AudioReader:
         return json.dumps(self.config.model_dump(include={"kind", "rate", "mels", "window", "step"}))
 
     def _hidden(self, spectra: Array, chance: Random) -> Array:
-        config = self.config
-        spectra = hide_times(spectra, chance, masks=config.time_masks, width=config.time_width)
-        return hide_values(spectra, chance, masks=config.mel_masks, width=config.mel_width)
+        masks = self.config.masks
+        if masks.time:
+            spectra = hide_times(spectra, chance, masks=masks.time.count, width=masks.time.width)
+        if masks.mels:
+            spectra = hide_values(spectra, chance, masks=masks.mels.count, width=masks.mels.width)
+        return spectra
 
 
 class LogMel:

@@ -128,7 +128,7 @@ class There(NamedTuple):
 def _section(key: str, folder: Path, side: Side) -> There:
     path = folder / "config.yaml"
     try:
-        data = read_config(path).data
+        data = read_config(path, notices=False).data
     except ConfigError as error:
         problems = [one.removeprefix(f"{path}: ") for one in error.problems]
         raise ConfigError([f"{key}: {path}: {one}" for one in problems]) from error

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from antiphon.config.schema import NoiseConfig
+from antiphon.config.training import NoiseConfig
 from antiphon.data.source import Ints, Random
 from antiphon.data.tokenizers import UNK, Tokenizer
 
@@ -30,7 +30,8 @@ def corrupt(ids: Ints, draw: Random, config: NoiseConfig, ends: npt.NDArray[np.b
     """
     if config.permute:
         ids = permute(ids, draw, ends)
-    ids = infill(ids, draw, share=config.infill, span=config.span)
+    if config.infill:
+        ids = infill(ids, draw, share=config.infill.share, span=config.infill.span)
     ids = mask(ids, draw, share=config.mask)
     return delete(ids, draw, share=config.delete)
 

@@ -10,9 +10,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from antiphon.config.dump import explained_yaml
 from antiphon.config.networks import EncoderDecoderConfig
 from antiphon.config.schema import Config
+from antiphon.config.yaml_text import explained_yaml
 from antiphon.data.build_source import one_text
 from antiphon.data.build_tokenizer import SOURCE_TOKENIZER, TARGET_TOKENIZER, load_tokenizer
 from antiphon.data.tokenizers import Tokenizer
@@ -33,7 +33,8 @@ __all__ = [
 
 # The folder of an exported model: config.yaml, both tokenizers, the engine's own files, and export.json over them.
 
-FORMAT = 1
+FORMATS = (1, 2)  # those that can be read; 2: dependent keys of config.yaml are nested
+FORMAT = FORMATS[-1]
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
         raise ModelFolderError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
     except (ValueError, KeyError, TypeError) as error:
         raise ModelFolderError(f"{path}: damaged; export the model again") from error
-    if version != FORMAT:
+    if version not in FORMATS:
         raise ModelFolderError(f"{path}: format {version!r}, this version reads {FORMAT}; update antiphon")
     return dict(manifest)
 

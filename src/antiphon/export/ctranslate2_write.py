@@ -12,7 +12,7 @@ from ctranslate2.specs.common_spec import Activation
 from ctranslate2.specs.model_spec import visit_spec
 from ctranslate2.specs.transformer_spec import TransformerDecoderSpec, TransformerEncoderSpec
 
-from antiphon.config.networks import EncoderDecoderConfig, TransformerConfig
+from antiphon.config.networks import EncoderDecoderConfig, TransformerConfig, learnt_positions
 from antiphon.config.schema import Config
 from antiphon.data.tokenizers import EOS, SOS, SPECIALS, UNK
 from antiphon.errors import UserError
@@ -46,7 +46,7 @@ def unsupported(config: Config) -> list[str]:
             problems.append(f"model.{name}.kind: CTranslate2 has Transformers only, not {part.kind}; {REMEDY}")
         elif part.norm != "layer":
             problems.append(f"model.{name}.norm: CTranslate2 has layer norms only, not {part.norm} norms; {REMEDY}")
-        elif part.positions == "none":
+        elif part.positions.kind == "none":
             problems.append(f"model.{name}.positions: CTranslate2 has no Transformer without them; {REMEDY}")
     if encoder.ngrams:
         problems.append(f"model.encoder.ngrams: CTranslate2 has no vectors of n-grams; {REMEDY}")
@@ -66,8 +66,8 @@ def position_counts(config: Config) -> dict[str, int]:
         "decoder": max(target.max_length + 1, config.decoding.max_length, LEAST),
     }
     for name, part in (("encoder", config.model.encoder), ("decoder", config.model.decoder)):
-        if isinstance(part, TransformerConfig) and part.positions == "learnt":
-            longest[name] = part.longest
+        if isinstance(part, TransformerConfig):
+            longest[name] = learnt_positions(part) or longest[name]
     return longest
 
 

@@ -66,7 +66,8 @@ class Architecture(BaseModel):
 
     def _side(self, side: Literal["encoder", "decoder"]) -> dict[str, Any]:
         """Encoder or decoder. BART has learnt positions and a norm before its first block."""
-        learnt = {"positions": "learnt", "longest": self.max_position_embeddings, "embedding_norm": True}
+        positions = {"kind": "learnt", "longest": self.max_position_embeddings}
+        learnt = {"positions": positions, "embedding_norm": True}
         return {
             "kind": "transformer",
             "size": self.d_model,

@@ -132,10 +132,10 @@ def _require_marian(model: ModelConfig) -> EncoderDecoderConfig:
     sides = (("encoder", encoder), ("decoder", decoder))
     required = {"order": "post", "norm": "layer", "positions": "sinusoidal", "embedding_norm": False}
     problems = [
-        f"model.{name}.{key}: {getattr(side, key)}, but Marian has only {value}"
+        f"model.{name}.{key}: {getattr(value, 'kind', value)}, but Marian has only {usual}"
         for name, side in sides
-        for key, value in required.items()
-        if getattr(side, key) != value
+        for key, usual in required.items()
+        if getattr(value := getattr(side, key), "kind", value) != usual
     ]
     problems += [
         f"model.encoder.{key}: {getattr(encoder, key)}, but the decoder has {getattr(decoder, key)} and Marian only one"
@@ -143,7 +143,7 @@ def _require_marian(model: ModelConfig) -> EncoderDecoderConfig:
         if getattr(encoder, key) != getattr(decoder, key)
     ]
     if encoder.ngrams:
-        problems.append(f"model.encoder.ngrams: {encoder.ngrams}, but Marian reads tokens only")
+        problems.append(f"model.encoder.ngrams: {encoder.ngrams.lengths}, but Marian reads tokens only")
     if problems:
         raise UserError([f"{problem}; export to onnx, or train a model that has it" for problem in problems])
     return model

@@ -10,7 +10,7 @@ from collections.abc import Sequence as Items
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from antiphon.config.networks import TransformerDecoderConfig
+from antiphon.config.networks import TransformerDecoderConfig, learnt_positions
 from antiphon.config.schema import Config, SourceConfig
 from antiphon.data.batches import reader_threads
 from antiphon.data.source import Read, Source, UnreadableError, Values, positions
@@ -244,7 +244,7 @@ def room_of(config: Config) -> int | None:
     decoder = config.model.decoder
     if not isinstance(decoder, TransformerDecoderConfig):
         return None
-    return config.data.window or (decoder.longest if decoder.positions == "learnt" else None)
+    return config.data.window or learnt_positions(decoder)
 
 
 def _around_unknown(tokens: list[int]) -> list[list[int] | None]:

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from antiphon.config.networks import (
-    ConcatenatedConfig,
-    ConvolutionalEncoderConfig,
-    DecoderConfig,
-    EncoderConfig,
-    EncoderDecoderConfig,
-    TransformerDecoderConfig,
-    TransformerEncoderConfig,
-)
+from antiphon.config.networks import ConcatenatedConfig, EncoderDecoderConfig, learnt_positions
 from antiphon.config.schema import Config
 from antiphon.inference.inputs import Question
 
@@ -39,8 +31,8 @@ class Limits:
         if config.data.source is None:
             return cls(room=room)
         apart = isinstance(model, EncoderDecoderConfig) and isinstance(model.encoder, list)
-        encoder = _learnt(model.encoders[0]) if isinstance(model, EncoderDecoderConfig) and not apart else None
-        return cls(encoder, _learnt(model.decoder), joined=isinstance(model, ConcatenatedConfig))
+        encoder = learnt_positions(model.encoders[0]) if isinstance(model, EncoderDecoderConfig) and not apart else None
+        return cls(encoder, learnt_positions(model.decoder), joined=isinstance(model, ConcatenatedConfig))
 
     def of_answers(self, questions: list[Question], max_length: int, *, looks: bool) -> list[str]:
         """A sentence for what does not fit: a source, or an answer of this length (which counts its </s>)."""
@@ -63,7 +55,8 @@ class Limits:
             if self.decoder is not None and needed > self.decoder:
                 problems.append(
                     f"{text[:40]!r}: {needed} tokens {'with its source' if self.joined else 'with </s>'}, but the "
-                    f"decoder has learnt {self.decoder} positions (model.decoder.longest); shorten it, or leave it out"
+                    f"decoder has learnt {self.decoder} positions (model.decoder.positions.longest); shorten it, or "
+                    "leave it out"
                 )
         return _few(problems)
 
@@ -77,7 +70,7 @@ class Limits:
             return []
         return [
             f"{question.text[:40]!r}: {needed} tokens with </s>, but the encoder has learnt {self.encoder} positions "
-            "(model.encoder.longest); shorten it, or leave it out"
+            "(model.encoder.positions.longest); shorten it, or leave it out"
         ]
 
     def _of_look(self, question: Question, max_length: int) -> list[str]:
@@ -90,15 +83,8 @@ class Limits:
         ]
 
 
-def _learnt(part: EncoderConfig | DecoderConfig) -> int | None:
-    """The rows of a learnt table of positions."""
-    if not isinstance(part, ConvolutionalEncoderConfig | TransformerEncoderConfig | TransformerDecoderConfig):
-        return None
-    return part.longest if part.positions == "learnt" else None
-
-
 def _of_length(max_length: int, learnt: int, left: int, question: Question) -> str:
-    fact = f"the decoder has learnt {learnt} positions (model.decoder.longest)"
+    fact = f"the decoder has learnt {learnt} positions (model.decoder.positions.longest)"
     if left == learnt:
         return f"max_length: {max_length}, but {fact}; give at most {left}"
     taken = f"{question.text[:40]!r} takes {learnt - left} of them"

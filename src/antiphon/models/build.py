@@ -11,7 +11,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from antiphon.config.checks_sources import fronts_of
 from antiphon.config.networks import (
     AttentionConfig,
     BahdanauConfig,
@@ -32,6 +31,8 @@ from antiphon.config.networks import (
     TransformerConfig,
     TransformerDecoderConfig,
     TransformerEncoderConfig,
+    fronts_of,
+    learnt_positions,
     vector_size,
 )
 from antiphon.config.schema import SourceConfig, TextConfig
@@ -81,7 +82,7 @@ SCORES: dict[str, type[Score]] = {
     "additive": AdditiveScore,
     "concat": ConcatScore,
 }
-ALIGNMENTS: dict[str, Callable[[AttentionConfig], Alignment]] = {
+ALIGNMENTS: dict[str, Callable[[Any], Alignment]] = {
     "soft": lambda _: SoftAlignment(),
     "hard": lambda config: HardAlignment(decay=config.baseline, entropy=config.entropy),
 }
@@ -108,10 +109,10 @@ def _recurrent_encoder(config: RecurrentEncoderConfig) -> Encoder:
 
 def _positions(config: ConvolutionalEncoderConfig | TransformerConfig) -> Positions:
     scale = config.scale if isinstance(config, TransformerConfig) else True
-    if config.positions == "none":
+    if config.positions.kind == "none":
         return NoPositions(size=config.size, scale=scale)
-    if config.positions == "learnt":
-        return LearntPositions(longest=config.longest, size=config.size, scale=scale)
+    if longest := learnt_positions(config):
+        return LearntPositions(longest=longest, size=config.size, scale=scale)
     return SinusoidalPositions(size=config.size, scale=scale)
 
 
@@ -166,7 +167,7 @@ def _attention(config: AttentionConfig, *, query: int, memory: int) -> Attention
             f"model.context.score: {error} (the decoder's and the encoder's states); "
             f"set model.decoder.size to {memory}, or the score to bilinear"
         ) from error
-    return AttentionContext(score=score, alignment=ALIGNMENTS[config.alignment](config), size=memory)
+    return AttentionContext(score=score, alignment=ALIGNMENTS[config.alignment.kind](config.alignment), size=memory)
 
 
 def _static(config: StaticContextConfig, *, decoder: PlainConfig, memory: int, parts: int) -> StaticContext:
@@ -271,7 +272,7 @@ def _ngrams(config: EncoderConfig) -> NgramEmbedding | None:
     if not config.ngrams:
         return None
     size = vector_size(config)
-    return NgramEmbedding(lengths=config.ngrams, rows=config.ngram_rows, size=size, dropout=config.dropout)
+    return NgramEmbedding(lengths=config.ngrams.lengths, rows=config.ngrams.rows, size=size, dropout=config.dropout)
 
 
 def _embedding(reader: EncoderConfig | DecoderConfig, *, tokens: int, target: nn.Embedding, tie: str) -> TokenEmbedding:

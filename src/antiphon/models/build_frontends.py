@@ -8,9 +8,8 @@ from typing import Any
 
 from torch import Tensor
 
-from antiphon.config.checks_sources import front_of
 from antiphon.config.networks import FrontConfig
-from antiphon.config.schema import SourceConfig
+from antiphon.config.schema import SourceConfig, front_kind
 from antiphon.config.sources import (
     AudioConfig,
     CellsConfig,
@@ -121,7 +120,7 @@ DEFAULTS: dict[str, Callable[[], Any]] = {
 
 def build_front_end(source: SourceSpec, chosen: FrontConfig | None, size: int) -> FrontEnd:
     """The front end chosen for a source, or the default of its kind."""
-    kind = front_of(source.config.kind, chosen)
+    kind = front_kind(source.config.kind, chosen)
     try:
         return FRONT_ENDS[kind](chosen or DEFAULTS[kind](), source, size)
     except ValueError as error:

@@ -10,9 +10,14 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from antiphon.config.checks_sources import front_of, fronts_of
-from antiphon.config.networks import ConcatenatedConfig, EncoderDecoderConfig, LanguageModelConfig, ModelConfig
-from antiphon.config.schema import Config
+from antiphon.config.networks import (
+    ConcatenatedConfig,
+    EncoderDecoderConfig,
+    LanguageModelConfig,
+    ModelConfig,
+    fronts_of,
+)
+from antiphon.config.schema import Config, front_kind
 from antiphon.config.sources import AudioConfig, FeaturesConfig, FramesConfig, ImageConfig, LinearConfig
 from antiphon.data.arrays import FeaturesReader
 from antiphon.data.audio import AudioReader
@@ -167,7 +172,7 @@ def _subsampling(config: Config, number: int) -> int:
     chosen = fronts_of(config.model, len(config.data.sources))[number]
     if isinstance(chosen, LinearConfig):
         return chosen.stack
-    return SubsampledFrontEnd.factor if front_of(config.data.sources[number].kind, chosen) == "subsampled" else 1
+    return SubsampledFrontEnd.factor if front_kind(config.data.sources[number].kind, chosen) == "subsampled" else 1
 
 
 # Views: layers and heads of one kind of attention

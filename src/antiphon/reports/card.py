@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from antiphon.config.dump import flat
+from antiphon.config.yaml_text import flat
 from antiphon.data.encode import describe_hold_out
 from antiphon.files import write_text
 from antiphon.plots.style import metric_label

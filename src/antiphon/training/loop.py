@@ -144,7 +144,7 @@ class Loop:
         return total, math.isfinite(total) and bool(torch.isfinite(norm))
 
     def _sampling_probability(self) -> float:
-        if not self.config.sampling:
+        if not self.config.scheduled_sampling:
             return 0.0
         return sampling_probability(self.config, number=self.progress.update + 1, updates=self.updates)
 

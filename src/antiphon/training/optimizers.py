@@ -25,25 +25,21 @@ __all__ = ["SGD", "Adam", "Optimizer", "build_optimizer", "learning_rate"]
 
 def learning_rate(config: TrainingConfig, history: list[dict[str, float]], *, number: int, updates: int) -> float:
     """The learning rate of update `number` (from 1) of `updates`; `history` holds the evaluations before it."""
-    warmup = min(1.0, number / config.warmup) if config.warmup else 1.0
+    warmup = min(1.0, number / config.schedule.warmup) if config.schedule.warmup else 1.0
     return config.learning_rate * warmup * _schedule(config, history, number, updates)
 
 
 def _schedule(config: TrainingConfig, history: list[dict[str, float]], number: int, updates: int) -> float:
-    if config.schedule == "inverse-sqrt":
-        return math.sqrt(max(1, config.warmup) / max(number, config.warmup, 1))
-    if config.schedule == "cosine":
-        done = max(0, number - config.warmup) / max(1, updates - config.warmup + 1)  # + 1: the last rate is not 0
+    schedule = config.schedule
+    if schedule.kind == "inverse-sqrt":
+        return math.sqrt(max(1, schedule.warmup) / max(number, schedule.warmup, 1))
+    if schedule.kind == "cosine":
+        done = max(0, number - schedule.warmup) / max(1, updates - schedule.warmup + 1)  # + 1: the last rate is not 0
         return 0.5 * (1.0 + math.cos(math.pi * min(1.0, done)))
-    if config.schedule == "plateau":
-        return config.plateau_factor ** _plateaus(config, history)
+    if schedule.kind == "plateau":
+        waits = evaluations_without_improvement(history, config.metric)
+        return schedule.factor ** sum(waited > 0 and waited % schedule.patience == 0 for waited in waits)
     return 1.0
-
-
-def _plateaus(config: TrainingConfig, history: list[dict[str, float]]) -> int:
-    """The number of times that `plateau_patience` evaluations in a row brought no improvement."""
-    waits = evaluations_without_improvement(history, config.metric)
-    return sum(waited > 0 and waited % config.plateau_patience == 0 for waited in waits)
 
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
@@ -118,6 +114,7 @@ class SGD(Optimizer):
 
 
 def build_optimizer(config: TrainingConfig, model: nn.Module) -> Optimizer:
-    if config.optimizer == "sgd":
-        return SGD(model, weight_decay=config.weight_decay, momentum=config.momentum)
-    return Adam(model, weight_decay=config.weight_decay, decoupled=config.optimizer == "adamw")
+    optimizer = config.optimizer
+    if optimizer.kind == "sgd":
+        return SGD(model, weight_decay=optimizer.weight_decay, momentum=optimizer.momentum)
+    return Adam(model, weight_decay=optimizer.weight_decay, decoupled=optimizer.kind == "adamw")

@@ -39,10 +39,11 @@ SCHEDULES: dict[str, Callable[[float], float]] = {
 
 def sampling_probability(config: TrainingConfig, *, number: int, updates: int) -> float:
     """The probability of reading an own token in update `number` (from 1) of `updates`; it only ever rises."""
-    if config.sampling == 0.0:
+    sampling = config.scheduled_sampling
+    if sampling is None:
         return 0.0
-    finished = min(1.0, number / (config.sampling_updates or max(1, updates)))
-    return config.sampling * SCHEDULES[config.sampling_schedule](finished)
+    finished = min(1.0, number / (sampling.updates or max(1, updates)))
+    return sampling.probability * SCHEDULES[sampling.schedule](finished)
 
 
 def _sigmoid(x: float) -> float:

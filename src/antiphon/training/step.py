@@ -82,9 +82,9 @@ def training_step(
     total = loss.total if ctc is None else loss.total + ctc
     if step.sampled is not None:
         total = total + reinforce_loss(step.logits, batch.outputs, step.sampled, hard_alignment(model))
-    if config.diagonal > 0.0 and step.weights is not None:
-        source, width = step.state.source.mask, config.diagonal_width
-        total = total + config.diagonal * guided_attention_loss(step.weights, batch.outputs.mask, source, width)
+    if (guided := config.guided_attention) is not None and step.weights is not None:
+        source = step.state.source.mask
+        total = total + guided.weight * guided_attention_loss(step.weights, batch.outputs.mask, source, guided.width)
     return StepResult(replace(loss, total=total), step.state)
 
 

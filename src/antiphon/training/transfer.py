@@ -254,10 +254,10 @@ def _config_problems(part: PartName, config: ModelConfig, other: ModelConfig, ru
     if _network(ours) != _network(theirs):
         remedy = _kind_remedy(part, ours, theirs)
         return [f"model.{part}.from: {run} has a network of kind {_network(theirs)}; {remedy}"]
-    values = {key: (getattr(ours, key, False), getattr(theirs, key, False)) for key in SHARED_KEYS}
-    ngrams = getattr(ours, "ngrams", []), getattr(theirs, "ngrams", [])
-    if all(ngrams):  # if only one has them, the tables are new or unused
-        values["ngrams"] = ngrams
+    values = {key: (_choice(ours, key), _choice(theirs, key)) for key in SHARED_KEYS}
+    ngrams = [section.lengths for one in (ours, theirs) if (section := getattr(one, "ngrams", None))]
+    if len(ngrams) == 2:  # if only one has them, the tables are new or unused
+        values["ngrams"] = (ngrams[0], ngrams[1])
     problems = [
         f"model.{part}.{key}: {write_value(left)}, but {run} has {write_value(right)}; set it to {write_value(right)}"
         for key, (left, right) in values.items()
@@ -270,6 +270,12 @@ def _config_problems(part: PartName, config: ModelConfig, other: ModelConfig, ru
             f"token{left and f' and {left}'}; {_input_remedy(config, right)}"
         )
     return problems
+
+
+def _choice(part: EncoderConfig | DecoderConfig, key: str) -> object:
+    """The value of a key, or the kind of a section; False where there is no such key, as a decoder has no residuals."""
+    value = getattr(part, key, False)
+    return getattr(value, "kind", value)
 
 
 def _network(part: EncoderConfig | DecoderConfig) -> str:
@@ -317,7 +323,7 @@ def _shape_problems(
 
 def _shape_remedy(part: PartName, name: str, theirs: Tensor, other: ModelConfig, run: str) -> str:
     if ".positions." in name:
-        return f"set model.{part}.longest to {theirs.size(0)}"
+        return f"set model.{part}.positions.longest to {theirs.size(0)}"
     if name.startswith("encoder.layers."):
         both = write_value(getattr(_part_config(part, other), "bidirectional", False))
         return f"set model.encoder.bidirectional to {both}, or model.encoder.layers to 1"
