@@ -92,7 +92,7 @@ def _state_order(decoder: DecoderConfig) -> Tensor:
     """
     assert isinstance(decoder, TransformerConfig)
     order = torch.arange(decoder.size)
-    return torch.cat([order[::2], order[1::2]]) if decoder.positions == "sinusoidal" else order
+    return torch.cat([order[::2], order[1::2]]) if decoder.positions.kind == "sinusoidal" else order
 
 
 def _permuted(tensor: Tensor, axis: int | None, order: Tensor) -> Tensor:
