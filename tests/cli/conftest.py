@@ -1,17 +1,12 @@
-"""A command line inside this process, and one small model for all tests here."""
+"""The command line, and one small model for all tests here."""
 
 from __future__ import annotations
 
-import io
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
 import pytest
-
-from antiphon.cli.main import run
+from cli_calls import Command, call
 
 TINY = """\
 data: {train: PAIRS, hold_out: 0.1, source: {tokens: words}, target: {tokens: words, column: 1}}
@@ -21,38 +16,6 @@ model:
 training: {epochs: 2, batch_tokens: 256, schedule: {warmup: 0}, learning_rate: 1e-2}
 decoding: {beam: 3, max_length: 8, batch_size: 4}
 """
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How a command ended."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def lines(self) -> list[str]:
-        """The data, without the last line end."""
-        return self.out.split("\n")[:-1]
-
-
-Command = Callable[..., Ended]
-
-
-def call(*arguments: str, stdin: bytes = b"") -> Ended:
-    """Run `antiphon ARGUMENTS` here."""
-    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="") for _ in range(2))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        patch.setattr(sys, "stdout", out)
-        patch.setattr(sys, "stderr", err)
-        code = run(list(arguments))
-    texts = []
-    for stream in (out, err):
-        stream.flush()
-        texts.append(stream.buffer.getvalue().decode())  # type: ignore[attr-defined]
-    return Ended(code, *texts)
 
 
 @pytest.fixture

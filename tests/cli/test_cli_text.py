@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 
 import pytest
-from conftest import Ended, call
+from cli_calls import Ended, call
 
 LINES = [f"{who} {does} the {what}." for who in ("Ann", "Bob") for does in ("sees", "hears") for what in ("dog", "cat")]
 TEXT = """\

@@ -21,8 +21,8 @@ from tiny_runs import WORDS, tiny_config
 from wishing_models import Leaning, wishing_model
 
 from antiphon.config import schema
-from antiphon.config.base import Section
 from antiphon.config.schema import Config, DataConfig, DecodingConfig, TextConfig
+from antiphon.config.sections import Section
 from antiphon.config.training import InfillConfig, NoiseConfig, TrainingConfig
 from antiphon.data.prepare import Prepared, prepare
 from antiphon.data.tokenizers import EOS, CharacterTokenizer

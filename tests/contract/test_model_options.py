@@ -14,7 +14,6 @@ from source_cases import CASES
 from tiny_models import INPUTS, ROWS, choices, fill, tiny_batch
 from torch import Tensor, nn
 
-from antiphon.config.base import LearntPositionsConfig, NoPositionsConfig, SinusoidalPositionsConfig
 from antiphon.config.checks import check_config
 from antiphon.config.networks import (
     AttentionConfig,
@@ -37,6 +36,7 @@ from antiphon.config.networks import (
     TransformerEncoderConfig,
 )
 from antiphon.config.schema import TrainingConfig
+from antiphon.config.sections import LearntPositionsConfig, NoPositionsConfig, SinusoidalPositionsConfig
 from antiphon.config.sources import LinearConfig, SubsampledConfig
 from antiphon.data.batches import source_batch
 from antiphon.errors import UserError

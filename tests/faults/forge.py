@@ -168,10 +168,8 @@ def warm_up() -> None:
     for module in ("torch._dynamo", "antiphon.api", "antiphon.training.display"):
         importlib.import_module(module)
     from antiphon.cli.main import commands
-    from antiphon.config.messages import schema
 
     commands()
-    schema()
     os.fsync = lambda _: None  # type: ignore[assignment]
     gc.freeze()
 

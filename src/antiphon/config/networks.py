@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from antiphon.config.base import (
+from antiphon.config.sections import (
     DecoderPositions,
     EncoderPositions,
     LearntPositionsConfig,

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from antiphon.config.base import Positive, Section, usual_kind
 from antiphon.config.networks import EncoderDecoderConfig, ModelConfig
+from antiphon.config.sections import Positive, Section, usual_kind
 from antiphon.config.sources import AudioConfig, FeaturesConfig, FramesConfig, FrontConfig, ImageConfig
 from antiphon.config.training import Metric, TrainingConfig
 

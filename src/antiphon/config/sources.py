@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from antiphon.config.base import Natural, Odd, Positive, Section, Share, usual_kind
+from antiphon.config.sections import Natural, Odd, Positive, Section, Share, usual_kind
 
 __all__ = [
     "AudioConfig",
