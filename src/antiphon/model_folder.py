@@ -38,6 +38,7 @@ __all__ = [
     "CONFIG",
     "EXPORT",
     "FORMAT",
+    "FORMATS",
     "MANIFEST",
     "SOURCE_TOKENIZER",
     "TARGET_TOKENIZER",
@@ -54,7 +55,10 @@ __all__ = [
     "save_weights",
 ]
 
-FORMATS = (1, 2)  # those that can be read; 2: dependent keys of config.yaml are nested
+FORMATS = (
+    1,
+    2,
+)  # of a model folder and of an export, those that can be read; 2: dependent keys of config.yaml are nested
 FORMAT = FORMATS[-1]
 CONFIG, WEIGHTS, MANIFEST = "config.yaml", "model.safetensors", "model.json"
 EXPORT = "export.json"  # instead of MANIFEST where a model was exported
@@ -207,7 +211,7 @@ def _manifest(folder: Path) -> dict[str, dict[str, list[str]]]:
     except (ValueError, KeyError, TypeError) as error:
         raise ModelFolderError(f"{path}: damaged; copy the model folder again") from error
     if version not in FORMATS:
-        raise ModelFolderError(f"{path}: format {version!r}, this version reads {FORMAT}; update antiphon")
+        raise ModelFolderError(f"{path}: format {version!r}, this version reads 1 to {FORMAT}; update antiphon")
     return dict(manifest)
 
 

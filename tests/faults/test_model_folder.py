@@ -87,7 +87,7 @@ def test_a_damaged_manifest(model: Path, content: bytes) -> None:
 def test_a_newer_format(model: Path) -> None:
     manifest = json.loads((model / "model.json").read_bytes())
     (model / "model.json").write_text(json.dumps({**manifest, "format": 7}))
-    assert "model.json: format 7, this version reads 1; update antiphon" in problem(model)
+    assert "model.json: format 7, this version reads 1 to 2; update antiphon" in problem(model)
 
 
 @pytest.mark.parametrize("content", [b"", b"\x00" * 64, b"PK\x03\x04 a pickle of torch.save"])

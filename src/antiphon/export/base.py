@@ -19,7 +19,7 @@ from antiphon.data.tokenizers import Tokenizer
 from antiphon.errors import MissingExtraError, ModelFolderError, UserError
 from antiphon.files import publish, sha256, to_json, write_text
 from antiphon.inference.engine import EngineModel, LoadedModel
-from antiphon.model_folder import CONFIG, EXPORT, load_model, load_rerankers, read_folder_config
+from antiphon.model_folder import CONFIG, EXPORT, FORMAT, FORMATS, load_model, load_rerankers, read_folder_config
 
 __all__ = [
     "TARGETS",
@@ -32,9 +32,6 @@ __all__ = [
 ]
 
 # The folder of an exported model: config.yaml, both tokenizers, the engine's own files, and export.json over them.
-
-FORMATS = (1, 2)  # those that can be read; 2: dependent keys of config.yaml are nested
-FORMAT = FORMATS[-1]
 
 
 @dataclass(frozen=True)
@@ -106,7 +103,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError) as error:
         raise ModelFolderError(f"{path}: damaged; export the model again") from error
     if version not in FORMATS:
-        raise ModelFolderError(f"{path}: format {version!r}, this version reads {FORMAT}; update antiphon")
+        raise ModelFolderError(f"{path}: format {version!r}, this version reads 1 to {FORMAT}; update antiphon")
     return dict(manifest)
 
 
