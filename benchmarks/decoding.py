@@ -1,13 +1,13 @@
-"""Decoding side by side: our engines, transformers.generate and CTranslate2 driven directly, on the same weights.
+"""Compare decoding speed: our engines, transformers.generate and CTranslate2 driven directly, on the same weights.
 
     python benchmarks/decoding.py RUN PAIRS.tsv [--lstm RUN PAIRS.tsv] [--results docs/results.md] [--out FOLDER]
                                   [--count 1000] [--singles 100] [--rounds 3]
 
 RUN is a Transformer that a Marian folder can express (the recipe `translate`), --lstm a recurrent one with its own
-sources, for a table of its own. Each contestant
-is a process of its own (benchmarks/decoding_worker.py) that loads its model and waits; they answer in turn, one at a
-time, round after round, and the medians count. Prints the tables, sentences a second, ratios and BLEU, and with
---results writes them there between its two marks. Ends with 1 if engines that compute the same do not say the same.
+sources, for a table of its own. Each candidate is a worker process of antiphon.evaluation.bench (this script again,
+with --worker); they decode in turn, one at a time, round after round. Prints tables of sentences a second (medians over
+the rounds), ratios and BLEU, and with --results writes them between the two marks of that file. Exit code 1 if engines
+that compute the same differ in BLEU.
 """
 
 from __future__ import annotations
@@ -15,179 +15,222 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import subprocess
 import sys
-import time
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 from sacrebleu.metrics.bleu import BLEU
 
 import antiphon
 from antiphon.api import read_examples
+from antiphon.data.build_tokenizer import SOURCE_TOKENIZER, TARGET_TOKENIZER, load_tokenizer
 from antiphon.data.pairs import Example
+from antiphon.data.tokenizers import EOS, PAD, SOS, UNK
+from antiphon.evaluation.bench import Candidate, Decode, Measurements, Task, measure, serve
 from antiphon.ngrams.shortlist import SHORTLIST
 
-WORKER = Path(__file__).with_name("decoding_worker.py")
-BEAMS = (1, 5)
-EQUAL = 0.2  # BLEU: more than that apart is not rounding
-SMALL = ("int8", "shortlist")  # these may differ
+TASKS = [Task(beam, 1 if single else None, single) for beam in (1, 5) for single in (False, True)]
+BATCHES = [task for task in TASKS if not task.single]
+BATCH_SIZE, MAX_LENGTH = 64, 100
+TOLERANCE = 0.2  # BLEU: a larger difference is not rounding
+INEXACT = ("int8", "shortlist", "directly")  # CTranslate2 in a plain script removes <unk> in its own way
 BEGIN, END = "<!-- decoding: written by benchmarks/decoding.py -->", "<!-- /decoding -->"
-PAUSE = 0.3  # seconds, in which the threads of the one before fall asleep
+PAUSE = 0.3  # seconds
+
+# Workers.
 
 
-@dataclass
-class Contestant:
-    """A process that answers when it is asked to, and what it took."""
+def ours(path: str, *, shortlist: bool = False) -> Decode:
+    """Our own API, with the beam search of other toolkits, so that all do the same work."""
+    generator = antiphon.load(path)
 
-    name: str
-    process: subprocess.Popen[str]
-    seconds: dict[str, list[float]] = field(default_factory=dict)
-    texts: dict[str, list[str]] = field(default_factory=dict)
+    def decode(texts: list[str], beam: int | None, batch_size: int | None) -> list[str]:
+        answers = generator.generate(
+            texts,
+            beam=beam,
+            batch_size=batch_size,
+            patience=None if beam == 1 else 1.0,
+            max_length=MAX_LENGTH,
+            length_penalty=1.0,
+            weights=False,
+            log_probs=False,
+            shortlist=shortlist,
+        )
+        return [answer.text for answer in answers]
 
-    def ask(self, task: str) -> dict[str, object]:
-        """Sends a task; the answer is JSON on one line."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(task + "\n")
-        self.process.stdin.flush()
-        line = self.process.stdout.readline()
-        if not line:
-            raise SystemExit(f"{self.name}: the worker has died")
-        answer: dict[str, object] = json.loads(line)
-        return answer
-
-    def run(self, task: str, *, counted: bool) -> None:
-        answer = self.ask(task)
-        if counted:
-            self.seconds.setdefault(task, []).append(float(str(answer["seconds"])))
-        if "texts" in answer:
-            self.texts[task] = [str(text) for text in answer["texts"]] if isinstance(answer["texts"], list) else []
+    return decode
 
 
-def folder(run: str, to: str, out: Path, *, int8: bool = False) -> str:
+def ctranslate2_directly(path: str) -> Decode:
+    """A plain script around translate_batch. Torch computes nothing here: its threads would slow CTranslate2 down."""
+    import ctranslate2
+
+    translator = ctranslate2.Translator(path, device="cpu", inter_threads=1, intra_threads=torch.get_num_threads())
+    names = [str(name) for name in json.loads((Path(path) / "shared_vocabulary.json").read_text("utf-8"))]
+    ids = {name: number for number, name in enumerate(names)}
+
+    def decode_batch(rows: list[list[int]], beam: int | None) -> list[list[int]]:
+        results = translator.translate_batch(
+            [[names[token] for token in row] for row in rows], beam_size=beam, max_decoding_length=MAX_LENGTH,
+            length_penalty=1.0, suppress_sequences=[[names[token]] for token in (PAD, SOS, UNK)],
+        )  # fmt: skip
+        return [[ids[piece] for piece in result.hypotheses[0]] for result in results]
+
+    return in_sorted_batches(path, decode_batch)
+
+
+def transformers_generate(path: str) -> Decode:
+    """The generate method of transformers, with its key/value cache."""
+    from transformers import MarianMTModel
+
+    model: Any = MarianMTModel.from_pretrained(path)  # in evaluation mode
+
+    @torch.inference_mode()
+    def decode_batch(rows: list[list[int]], beam: int | None) -> list[list[int]]:
+        longest = max(map(len, rows))
+        batch = torch.tensor([row + [PAD] * (longest - len(row)) for row in rows])
+        mask = (batch != PAD).long()
+        written = model.generate(batch, attention_mask=mask, num_beams=beam, max_length=MAX_LENGTH + 1, do_sample=False)
+        return [list(tokens) for tokens in written.tolist()]
+
+    return in_sorted_batches(path, decode_batch)
+
+
+def in_sorted_batches(path: str, decode_batch: Callable[[list[list[int]], int | None], list[list[int]]]) -> Decode:
+    """Tokenize, sort by length, decode in batches, restore the order."""
+    source, target = (load_tokenizer(Path(path) / name) for name in (SOURCE_TOKENIZER, TARGET_TOKENIZER))
+
+    def decode(texts: list[str], beam: int | None, batch_size: int | None) -> list[str]:
+        size = batch_size or BATCH_SIZE
+        rows = [[*source.encode(text), EOS] for text in texts]
+        order = sorted(range(len(rows)), key=lambda row: len(rows[row]))
+        outputs = [""] * len(texts)
+        for first in range(0, len(order), size):
+            chosen = order[first : first + size]
+            for row, tokens in zip(chosen, decode_batch([rows[row] for row in chosen], beam), strict=True):
+                outputs[row] = target.decode(tokens)
+        return outputs
+
+    return decode
+
+
+WORKERS: dict[str, Callable[[str], Decode]] = {
+    "ours": ours,
+    "ours-shortlist": lambda path: ours(path, shortlist=True),
+    "ctranslate2": ctranslate2_directly,
+    "transformers": transformers_generate,
+}
+
+
+def work(kind: str, path: str, threads: str) -> None:
+    torch.set_num_threads(int(threads))
+    serve(kind, WORKERS[kind](path))
+
+
+# The comparison.
+
+
+def exported(run: str, to: str, out: Path, *, int8: bool = False) -> str:
     """An export of the run; made once."""
     path = out / f"{Path(run).name}.{to}{'.int8' if int8 else ''}"
     if not path.exists():
-        print(f"exporting {path}", file=sys.stderr)
+        log(f"exporting {path}")
         antiphon.export_model(run, to, path, int8=int8)
     return str(path)
 
 
-def contestants(chosen: argparse.Namespace, out: Path) -> dict[str, tuple[str, str]]:
+def transformer_candidates(run: str, out: Path) -> dict[str, tuple[str, str]]:
     """Name → kind of worker and folder."""
-    if not (Path(chosen.run) / SHORTLIST).exists():
-        antiphon.shortlist(chosen.run)
-    run, small = str(chosen.run), folder(chosen.run, "ctranslate2", out, int8=True)
-    whole = folder(chosen.run, "ctranslate2", out)
+    if not (Path(run) / SHORTLIST).exists():
+        antiphon.shortlist(run)
+    int8, full = exported(run, "ctranslate2", out, int8=True), exported(run, "ctranslate2", out)
     return {
         "ours, torch": ("ours", run),
-        "ours, CTranslate2": ("ours", whole),
-        "ours, CTranslate2 int8": ("ours", small),
-        "ours, CTranslate2, shortlist": ("ours-shortlist", whole),
-        "ours, ONNX": ("ours", folder(chosen.run, "onnx", out)),
-        "CTranslate2 directly": ("ctranslate2", whole),
-        "CTranslate2 directly, int8": ("ctranslate2", small),
-        "transformers.generate": ("transformers", folder(chosen.run, "huggingface", out)),
+        "ours, CTranslate2": ("ours", full),
+        "ours, CTranslate2 int8": ("ours", int8),
+        "ours, CTranslate2, shortlist": ("ours-shortlist", full),
+        "ours, ONNX": ("ours", exported(run, "onnx", out)),
+        "CTranslate2 directly": ("ctranslate2", full),
+        "CTranslate2 directly, int8": ("ctranslate2", int8),
+        "transformers.generate": ("transformers", exported(run, "huggingface", out)),
     }
 
 
-def recurrent(run: str, out: Path) -> dict[str, tuple[str, str]]:
-    """Name → kind of worker and folder, of a recurrent model."""
-    return {
-        "ours, torch": ("ours", run),
-        "ours, ONNX": ("ours", folder(run, "onnx", out)),
+def recurrent_candidates(run: str, out: Path) -> dict[str, tuple[str, str]]:
+    """Name → kind of worker and folder."""
+    return {"ours, torch": ("ours", run), "ours, ONNX": ("ours", exported(run, "onnx", out))}
+
+
+def comparison(
+    workers: dict[str, tuple[str, str]], run: str, pairs: str, peers: tuple[str, ...], options: argparse.Namespace
+) -> tuple[str, list[str]]:
+    """The table of these workers on the sources of a file, and the differences between them."""
+    examples = read_examples(antiphon.load(run), pairs)[0][: options.count]
+    candidates = [
+        Candidate(name, [sys.executable, __file__, "--worker", kind, path, str(options.threads)])
+        for name, (kind, path) in workers.items()
+        if not options.only or name in options.only
+    ]
+    texts = [example.source for example in examples]
+    measured = measure(candidates, texts, TASKS, rounds=options.rounds, singles=options.singles, pause=PAUSE, log=log)
+    facts = {
+        found.name: [
+            {"beam": task.beam, "single": task.single, "seconds": found.seconds[task], "outputs": found.outputs[task]}
+            for task in TASKS
+        ]
+        for found in measured
     }
+    (Path(options.out) / f"{Path(run).name}.json").write_text(json.dumps(facts, indent=1), "utf-8")
+    return table(measured, examples, peers), differences(measured, examples)
 
 
-def started(name: str, kind: str, path: str, sentences: Path, chosen: argparse.Namespace) -> Contestant:
-    command = [sys.executable, str(WORKER), kind, path, str(sentences), str(chosen.singles), str(chosen.threads)]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    return Contestant(name, process)
-
-
-def measured(found: list[Contestant], rounds: int) -> None:
-    """All tasks, round after round, the contestants in turn; the first round is to get warm."""
-    tasks = [f"{way} {beam}" for beam in BEAMS for way in ("batch", "single")]
-    for number in range(rounds + 1):
-        for task in tasks:
-            for one in found:
-                time.sleep(PAUSE)
-                one.run(task, counted=number > 0)
-        print(f"round {number} of {rounds}", file=sys.stderr)
-
-
-def table(found: list[Contestant], examples: list[Example], singles: int, others: tuple[str, ...]) -> str:
-    """Sentences a second, as often as others do it, and BLEU."""
-    times = "".join(f" | × {other}" for other in others)
-    rows = [f"| engine | beam | batched{times} | one by one{times} | BLEU |", f"|{'---|' * (5 + 2 * len(others))}"]
-    by_name = {one.name: one for one in found}
-    for beam in BEAMS:
-        for one in found:
-            cells = [one.name, str(beam)]
-            for way, size in (("batch", len(examples)), ("single", singles)):
-                speed = _speed(one, f"{way} {beam}", size)
-                cells.append(f"{speed:.1f}")
-                for other in others:
-                    there = other in by_name  # --only may leave it out
-                    cells.append(f"{speed / _speed(by_name[other], f'{way} {beam}', size):.2f}" if there else "")
-            rows.append(f"| {' | '.join([*cells, f'{bleu(one, beam, examples):.2f}'])} |")
+def table(measured: list[Measurements], examples: list[Example], peers: tuple[str, ...]) -> str:
+    """Sentences a second, as multiples of the peers, and BLEU."""
+    ratios = "".join(f" | × {peer}" for peer in peers)
+    rows = [f"| engine | beam | batched{ratios} | one by one{ratios} | BLEU |", f"|{'---|' * (5 + 2 * len(peers))}"]
+    by_name = {found.name: found for found in measured}
+    for batch, single in zip(TASKS[::2], TASKS[1::2], strict=True):
+        for found in measured:
+            cells = [found.name, str(batch.beam)]
+            for task in (batch, single):
+                cells.append(f"{speed(found, task):.1f}")
+                for peer in peers:
+                    known = peer in by_name  # --only may leave it out
+                    cells.append(f"{speed(found, task) / speed(by_name[peer], task):.2f}" if known else "")
+            rows.append(f"| {' | '.join([*cells, f'{bleu(found, batch, examples):.2f}'])} |")
     return "\n".join(rows)
 
 
-def bleu(one: Contestant, beam: int, examples: list[Example]) -> float:
+def speed(found: Measurements, task: Task) -> float:
+    """Sentences a second."""
+    return len(found.outputs[task]) / statistics.median(map(sum, found.seconds[task]))
+
+
+def bleu(found: Measurements, batch: Task, examples: list[Example]) -> float:
     """Against the first reference of each."""
     references = [example.references[0] for example in examples]
-    return float(BLEU().corpus_score(one.texts[f"batch {beam}"], [references]).score)
+    return float(BLEU().corpus_score(found.outputs[batch], [references]).score)
 
 
-def unequal(found: list[Contestant], examples: list[Example]) -> list[str]:
-    """Engines whose BLEU is not that of our torch engine, though they should say the same."""
-    # CTranslate2 in a plain script takes <unk> out in its own way (docs/results.md), so it is not asked.
-    exact = [one for one in found if not any(word in one.name for word in (*SMALL, "directly"))]
-    usual = next((one for one in exact if one.name == "ours, torch"), None)
-    if usual is None:
+def differences(measured: list[Measurements], examples: list[Example]) -> list[str]:
+    """Engines whose BLEU differs from that of our torch engine, although they compute the same."""
+    exact = [found for found in measured if not any(word in found.name for word in INEXACT)]
+    expected = next((found for found in exact if found.name == "ours, torch"), None)
+    if expected is None:
         return []
     return [
-        f"{one.name}, beam {beam}: BLEU {bleu(one, beam, examples):.2f}, ours has {bleu(usual, beam, examples):.2f}"
-        for beam in BEAMS
-        for one in exact
-        if abs(bleu(one, beam, examples) - bleu(usual, beam, examples)) > EQUAL
+        f"{found.name}, beam {task.beam}: BLEU {bleu(found, task, examples):.2f}, "
+        f"ours has {bleu(expected, task, examples):.2f}"
+        for task in BATCHES
+        for found in exact
+        if abs(bleu(found, task, examples) - bleu(expected, task, examples)) > TOLERANCE
     ]
 
 
-def _speed(one: Contestant, task: str, size: int) -> float:
-    return size / statistics.median(one.seconds[task])
-
-
-def contest(
-    wanted: dict[str, tuple[str, str]],
-    run: str,
-    pairs: str,
-    others: tuple[str, ...],
-    chosen: argparse.Namespace,
-) -> tuple[str, list[str]]:
-    """The table of these contestants on the sources of a file, and what is wrong with it."""
-    out = Path(chosen.out)
-    examples = read_examples(antiphon.load(run), pairs)[0][: chosen.count]
-    sentences = out / f"{Path(run).name}.sentences.json"
-    sentences.write_text(json.dumps([example.source for example in examples]), "utf-8")
-    some = {name: how for name, how in wanted.items() if not chosen.only or name in chosen.only}
-    found = [started(name, kind, path, sentences, chosen) for name, (kind, path) in some.items()]
-    for one in found:
-        print(f"{one.name}: {one.ask('ready')}", file=sys.stderr)
-    measured(found, chosen.rounds)
-    for one in found:
-        one.process.kill()
-    facts = {one.name: {"seconds": one.seconds, "texts": one.texts} for one in found}
-    (out / f"{Path(run).name}.json").write_text(json.dumps(facts, indent=1), "utf-8")
-    singles = min(chosen.singles, len(examples))
-    return table(found, examples, singles, others), unequal(found, examples)
-
-
 def write_results(path: Path, text: str) -> None:
-    """Puts the text between the two marks of a file."""
+    """Put the text between the two marks of a file."""
     before, _, rest = path.read_text("utf-8").partition(BEGIN)
     _, mark, after = rest.partition(END)
     if not mark:
@@ -195,8 +238,12 @@ def write_results(path: Path, text: str) -> None:
     path.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", "utf-8")
 
 
+def log(message: str) -> None:
+    print(message, file=sys.stderr)
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Decoding side by side.")
+    parser = argparse.ArgumentParser(description="Compare decoding speed.")
     parser.add_argument("run")
     parser.add_argument("pairs")
     parser.add_argument("--lstm", nargs=2, metavar=("RUN", "PAIRS"))
@@ -207,21 +254,24 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--only", nargs="*", default=[])
-    chosen = parser.parse_args()
-    out = Path(chosen.out)
+    options = parser.parse_args()
+    out = Path(options.out)
     out.mkdir(parents=True, exist_ok=True)
     peers = ("CTranslate2 directly", "transformers.generate")
-    tables = [contest(contestants(chosen, out), chosen.run, chosen.pairs, peers, chosen)]
-    if chosen.lstm:
-        run, pairs = chosen.lstm
-        tables.append(contest(recurrent(run, out), run, pairs, ("ours, torch",), chosen))
-    text = "\n\n".join(one for one, _ in tables)
+    compared = [comparison(transformer_candidates(options.run, out), options.run, options.pairs, peers, options)]
+    if options.lstm:
+        run, pairs = options.lstm
+        compared.append(comparison(recurrent_candidates(run, out), run, pairs, ("ours, torch",), options))
+    text = "\n\n".join(rows for rows, _ in compared)
     print(text)
-    if chosen.results:
-        write_results(chosen.results, text)
-    if faults := [fault for _, faults in tables for fault in faults]:
-        raise SystemExit("\n".join(faults))
+    if options.results:
+        write_results(options.results, text)
+    if problems := [problem for _, problems in compared for problem in problems]:
+        raise SystemExit("\n".join(problems))
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == ["--worker"]:
+        work(*sys.argv[2:])
+    else:
+        main()

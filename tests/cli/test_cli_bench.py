@@ -49,7 +49,7 @@ def test_without_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "names no dev file with sources; give --file with lines to answer" in capsys.readouterr().err
     (tmp_path / "empty.txt").write_text("\n", "utf-8")
     assert run(["bench", model, "--file", str(tmp_path / "empty.txt")]) == 2
-    assert "nothing to answer" in capsys.readouterr().err
+    assert "no texts to decode" in capsys.readouterr().err
 
 
 def test_which_to_use() -> None:

@@ -56,7 +56,7 @@ def test_csv_jsonl_and_gzip(tmp_path: Path) -> None:
         ("a.tsv", "tsak", True, "--by tsak: a.tsv has no such column; did you mean 'task'?"),
         ("a.tsv", "zzz", True, "--by zzz: a.tsv has no such column; it has q, task, a"),
         ("a.tsv", "3", True, "--by 3: a.tsv has no such column; it has q, task, a"),
-        ("a.tsv", "task", False, "--by task: a.tsv has columns 0 to 2 and, as the model's config has it, no header"),
+        ("a.tsv", "task", False, "--by task: a.tsv has columns 0 to 2 and, according to the model's config, no header"),
         ("a.jsonl", "tsak", False, "--by tsak: a.jsonl has no such column; did you mean 'task'?"),
     ],
 )
@@ -71,7 +71,7 @@ def test_a_column_that_is_not_there(tmp_path: Path, name: str, column: str, head
 def test_a_column_of_sentences_makes_no_table(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
     path.write_text("".join(f"source {number}\tx\n" for number in range(1001)))
-    with pytest.raises(UserError, match="--by 0: 1,001 different values; a column of at most 1,000 makes a table"):
+    with pytest.raises(UserError, match="--by 0: 1,001 different values; choose a column with at most 1,000"):
         groups_by_column(path, "a.tsv", "0", range(1, 1002), header=False)
 
 

@@ -20,7 +20,7 @@ from antiphon.errors import UserError
 from antiphon.evaluation.evaluate import evaluate_examples
 from antiphon.evaluation.likelihood import (
     LIKELIHOOD_METRICS,
-    Parts,
+    Chunks,
     likelihood,
     likelihood_estimate,
     likelihood_value,
@@ -127,31 +127,31 @@ def test_a_score_is_what_an_evaluation_says(tokenizer: Tokenizer, more: dict[str
 
 @given(tokens=st.integers(1, 3000), window=st.integers(1, 12))
 def test_every_token_counts_once(tokens: int, window: int) -> None:
-    parts = Parts.of(tokens, window=window)
+    chunks = Chunks.of(tokens, window=window)
     counted: list[int] = []
-    for first in range(0, parts.length + parts.warm, window):
-        places, real = parts.window(first, first + window)
+    for first in range(0, chunks.length + chunks.warm, window):
+        places, real = chunks.window(first, first + window)
         counted += places[real].tolist()
     assert sorted(counted) == list(range(tokens))
-    assert parts.warm == (window if parts.count > 1 else 0)
-    assert parts.count > 1 or tokens < 16 * window
+    assert chunks.warm == (window if chunks.count > 1 else 0)
+    assert chunks.count > 1 or tokens < 16 * window
 
 
 def test_parts_of_a_long_text_begin_with_the_window_before() -> None:
     """Each part alone, in one long forward from one window before it, says the same."""
     generator = make(window=4)
     ids = np.array(LETTERS.encode("".join("abcdef"[n * n % 6] for n in range(16 * 40))))
-    parts = Parts.of(len(ids), window=4)
-    assert parts.count == 16
+    chunks = Chunks.of(len(ids), window=4)
+    assert chunks.count == 16
     nats = stream_nats(generator, ids)
     inputs = np.concatenate([[generator.wording.start], ids[:-1]])
     for part in (0, 1, 9, 15):
-        first = part * parts.length
-        span = slice(first, min(first + parts.length + parts.warm, len(ids)))
+        first = part * chunks.length
+        span = slice(first, min(first + chunks.length + chunks.warm, len(ids)))
         with torch.no_grad():
             logits = generator.model(Ones(), torch.tensor(inputs[None, span])).logits[0]  # type: ignore[arg-type]
         own = -torch.log_softmax(logits, -1)[range(len(ids[span])), ids[span]].numpy()
-        skipped = parts.warm if part else 0
+        skipped = chunks.warm if part else 0
         assert nats[span][skipped:] == pytest.approx(own[skipped:], abs=1e-4)
 
 

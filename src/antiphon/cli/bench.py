@@ -36,14 +36,14 @@ def bench(
     In batches and one by one; in turn, round after round, and the medians count.
     """
     from antiphon import api
-    from antiphon.evaluation.bench import Contestant, compare
+    from antiphon.evaluation.bench import compare
 
     loaded = {path: api.load(path) for path in dict.fromkeys(models)}
     texts = lines(file, next(iter(loaded.values())))
-    contestants = [Contestant(str(path), str(path)) for path in loaded]
+    paths = [str(path) for path in loaded]
     loaded.clear()  # each is measured in a process of its own
     say(f"{len(texts)} texts; nothing else should run on this machine")
-    found = compare(contestants, texts, beam=beam, batch_size=batch_size, rounds=rounds, say=say)
+    found = compare(paths, texts, beam=beam, batch_size=batch_size, rounds=rounds, log=say)
     if as_json:
         for speed in found:
             put_json(asdict(speed))

@@ -1,31 +1,67 @@
-"""How fast models answer on this machine, side by side.
+"""Compare how fast models decode on this machine.
 
-Each has a process of its own. Side by side in one process they would disturb each other: once torch has used its
-threads, those of CTranslate2 are several times slower.
+Each model has a worker process of its own: `python -m antiphon.evaluation.bench MODEL`. In one process they would disturb
+each other: once torch has used its threads, those of CTranslate2 are several times slower.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
+import shlex
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from antiphon.errors import UserError
+from antiphon.inference.generator import Generator
+from antiphon.model_folder import open_model
 
-__all__ = ["Contestant", "Speed", "compare"]
+__all__ = ["Candidate", "Decode", "Measurements", "Speed", "Task", "compare", "measure", "serve"]
+
+RU_MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes
+SINGLES = 50  # texts that are decoded one by one
+
+Decode = Callable[[list[str], int | None, int | None], list[str]]
+"""Texts, beam, batch size → outputs. None: the model's default."""
 
 
 @dataclass(frozen=True)
-class Contestant:
-    """A model, as it was asked for."""
+class Task:
+    """Decode all texts in batches, or some of them one by one."""
+
+    beam: int | None = None
+    batch_size: int | None = None
+    single: bool = False
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A model to measure: its name and the command line of its worker."""
 
     name: str
-    path: str
+    command: list[str]
+
+    @classmethod
+    def of_model(cls, path: str) -> Candidate:
+        return cls(path, [sys.executable, "-m", "antiphon.evaluation.bench", path])
+
+
+@dataclass
+class Measurements:
+    """The seconds of a candidate by task and round, its last outputs, and the peak memory of its process in MB."""
+
+    name: str
+    engine: str
+    seconds: dict[Task, list[list[float]]] = field(default_factory=dict)  # a round: of each text, or of all together
+    outputs: dict[Task, list[str]] = field(default_factory=dict)
+    memory: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -42,83 +78,144 @@ class Speed:
     memory: float  # MB of its process at its peak
 
 
-@dataclass
-class Worker:
-    """The process of a contestant, and what it took so far."""
-
-    one: Contestant
-    process: subprocess.Popen[str]
-    engine: str = ""
-    together: list[float] = field(default_factory=list)
-    alone: list[float] = field(default_factory=list)
-    words: int = 0
-    memory: float = 0.0
-
-    def tell(self, line: str) -> dict[str, Any]:
-        """Sends a line and waits for the answer."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline()
-        if not answer:
-            raise UserError(f"{self.one.name}: its process has ended; antiphon generate {self.one.path} may say why")
-        found: dict[str, Any] = json.loads(answer)
-        return found
-
-    def round(self, *, counted: bool) -> None:
-        """All texts in batches, then some one by one."""
-        batch, single = self.tell("batch"), self.tell("single")
-        if counted:
-            self.together += batch["seconds"]
-            self.alone += single["seconds"]
-        self.words, self.memory = batch["words"], single["memory"]
-
-    def speed(self, texts: int) -> Speed:
-        seconds, singles = statistics.median(self.together), sorted(self.alone)
-        return Speed(
-            name=self.one.name,
-            engine=self.engine,
-            sentences=texts / seconds,
-            words=self.words / seconds,
-            single=len(singles) / sum(singles),
-            p50=1000 * statistics.median(singles),
-            p95=1000 * singles[math.ceil(0.95 * len(singles)) - 1],
-            memory=self.memory,
-        )
-
-
 def compare(
-    contestants: list[Contestant],
+    models: list[str],
     texts: list[str],
     *,
     beam: int | None,
     batch_size: int | None,
     rounds: int,
-    say: Callable[[str], None] = lambda _: None,
+    log: Callable[[str], None] = lambda _: None,
 ) -> list[Speed]:
-    """They answer in turn, one at a time, round after round, after a round to get warm."""
+    """The speed of model folders and exports, in batches and one by one."""
+    batch, single = Task(beam, batch_size), Task(beam, 1, single=True)
+    candidates = [Candidate.of_model(model) for model in models]
+    measured = measure(candidates, texts, [batch, single], rounds=rounds, log=log)
+    return [_speed(found, len(texts), batch, single) for found in measured]
+
+
+def _speed(measured: Measurements, texts: int, batch: Task, single: Task) -> Speed:
+    seconds = statistics.median(sum(times) for times in measured.seconds[batch])
+    latencies = sorted(time for times in measured.seconds[single] for time in times)
+    return Speed(
+        name=measured.name,
+        engine=measured.engine,
+        sentences=texts / seconds,
+        words=sum(len(output.split()) for output in measured.outputs[batch]) / seconds,
+        single=len(latencies) / sum(latencies),
+        p50=1000 * statistics.median(latencies),
+        p95=1000 * latencies[math.ceil(0.95 * len(latencies)) - 1],
+        memory=measured.memory,
+    )
+
+
+def measure(
+    candidates: list[Candidate],
+    texts: list[str],
+    tasks: list[Task],
+    *,
+    rounds: int,
+    singles: int = SINGLES,
+    pause: float = 0.0,
+    log: Callable[[str], None] = lambda _: None,
+) -> list[Measurements]:
+    """Let the candidates decode in turn, one at a time, round after round; the first round is a warm-up.
+
+    In a `pause` (seconds) before each task the threads of the previous candidate fall asleep.
+    """
     if not texts:
-        raise UserError("nothing to answer; give a file with at least one line")
-    workers = [_started(one, beam, batch_size) for one in contestants]
+        raise UserError("no texts to decode; give a file with at least one line")
+    workers = [_Worker(candidate) for candidate in candidates]
     try:
-        for worker in workers:
-            worker.engine = worker.tell(json.dumps(texts))["engine"]
+        measured = [
+            Measurements(worker.candidate.name, worker.ask({"texts": texts, "singles": singles})["engine"])
+            for worker in workers
+        ]
         for number in range(rounds + 1):
-            say("getting warm" if number == 0 else f"round {number} of {rounds}")
-            for worker in workers:
-                worker.round(counted=number > 0)
-        return [worker.speed(len(texts)) for worker in workers]
+            log("warming up" if number == 0 else f"round {number} of {rounds}")
+            for task in tasks:
+                for worker, found in zip(workers, measured, strict=True):
+                    time.sleep(pause)
+                    answer = worker.ask(asdict(task))
+                    if number > 0:
+                        found.seconds.setdefault(task, []).append(answer["seconds"])
+                    found.outputs[task], found.memory = answer["outputs"], answer["memory"]
+        return measured
     finally:
         for worker in workers:
-            worker.process.kill()
-            worker.process.communicate()
+            worker.close()
 
 
-def _started(one: Contestant, beam: int | None, batch_size: int | None) -> Worker:
-    command = [sys.executable, "-m", "antiphon.evaluation.bench_worker", one.path]
-    command += [str(beam or 0), str(batch_size or 0)]
-    process = subprocess.Popen(  # noqa: S603 (our own module)
-        command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    )
-    return Worker(one, process)
+class _Worker:
+    """The process of a candidate, which answers a line of JSON with another."""
+
+    def __init__(self, candidate: Candidate) -> None:
+        self.candidate = candidate
+        self.process = subprocess.Popen(  # noqa: S603 (our own module)
+            candidate.command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+
+    def ask(self, message: dict[str, Any]) -> dict[str, Any]:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        try:
+            print(json.dumps(message), file=self.process.stdin, flush=True)
+            answer = self.process.stdout.readline()
+        except BrokenPipeError:
+            answer = ""
+        if not answer:
+            command = shlex.join(self.candidate.command)
+            raise UserError(f"{self.candidate.name}: its process has died; run it to see why: {command} < /dev/null")
+        return dict(json.loads(answer))
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+# The worker.
+
+
+def serve(engine: str, decode: Decode) -> None:
+    """Read texts and then tasks from stdin, a JSON object a line; answer each on stdout."""
+    if not (line := sys.stdin.readline()):
+        return
+    order = json.loads(line)
+    texts, singles = order["texts"], order["singles"]
+    few = texts[:: max(1, len(texts) // singles)][:singles]
+    print(json.dumps({"engine": engine}), flush=True)
+    for line in sys.stdin:
+        task = Task(**json.loads(line))
+        seconds, outputs = [], []
+        for batch in [[text] for text in few] if task.single else [texts]:
+            began = time.perf_counter()
+            outputs += decode(batch, task.beam, task.batch_size)
+            seconds.append(time.perf_counter() - began)
+        print(json.dumps({"seconds": seconds, "outputs": outputs, "memory": _peak_memory()}), flush=True)
+
+
+def _peak_memory() -> float:
+    """MB. On Linux ru_maxrss includes the memory of the parent before this program began, but VmHWM does not."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        [kilobytes] = re.findall(r"^VmHWM:\s+(\d+) kB", status.read_text("ascii"), flags=re.MULTILINE)
+        return float(kilobytes) * 1024 / 1e6
+    try:
+        import resource
+    except ImportError:  # Windows
+        return math.nan
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * RU_MAXRSS_UNIT / 1e6
+
+
+def _serve_model(path: str) -> None:
+    generator = Generator(open_model(path))
+
+    def decode(texts: list[str], beam: int | None, batch_size: int | None) -> list[str]:
+        answers = generator.generate(texts, beam=beam, batch_size=batch_size, log_probs=False, weights=False)
+        return [answer.text for answer in answers]
+
+    serve(generator.engine.name, decode)
+
+
+if __name__ == "__main__":
+    _serve_model(sys.argv[1])

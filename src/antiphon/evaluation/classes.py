@@ -1,4 +1,4 @@
-"""Targets that are classes: which are found, which are taken for which."""
+"""Targets that are classes: confusion matrix, precision, recall and F1."""
 # K classes, N examples
 
 from __future__ import annotations
@@ -10,42 +10,42 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from antiphon.evaluation.edit import References
+from antiphon.evaluation.metrics import References
 
 __all__ = ["ClassScore", "Classes", "class_names", "compare_classes", "not_classes"]
 
-MOST = 100  # different answers that are still classes
-EACH = 5  # examples of a class, on the average, at least
+MAX_CLASSES = 100
+MIN_EXAMPLES = 5  # per class, on average
 
 
 @dataclass(frozen=True)
 class ClassScore:
-    """Of one class, in percent; `precision` is None if no answer was this class."""
+    """Precision, recall and F1 of one class, in percent; `precision` is None if the class was never predicted."""
 
     name: str
-    precision: float | None  # of the answers that are this class, those that are right
-    recall: float  # of the examples of this class, those that are answered so
+    precision: float | None  # correct share of the outputs that are this class
+    recall: float  # correct share of the examples of this class
     f1: float
     count: int  # examples
 
 
 @dataclass(frozen=True)
 class Classes:
-    """What was answered to the examples of each class."""
+    """The confusion matrix of a classification."""
 
     names: list[str]
-    confusion: NDArray[np.int64]  # [K, K + 1]: row the reference, column the answer, the last one for all other answers
+    confusion: NDArray[np.int64]  # [K, K + 1]: references × outputs, the last column for all other outputs
 
     @property
     def scores(self) -> list[ClassScore]:
-        """One for each class that has examples; beside other references a class may be no example's."""
-        right, counts, answers = np.diag(self.confusion), self.confusion.sum(axis=1), self.confusion.sum(axis=0)
+        """The scores of each class that has examples."""
+        right, counts, predicted = np.diag(self.confusion), self.confusion.sum(axis=1), self.confusion.sum(axis=0)
         return [
             ClassScore(
                 name=name,
-                precision=100.0 * float(right[k]) / float(answers[k]) if answers[k] else None,
+                precision=100.0 * float(right[k]) / float(predicted[k]) if predicted[k] else None,
                 recall=100.0 * float(right[k]) / float(counts[k]),
-                f1=200.0 * float(right[k]) / float(counts[k] + answers[k]),
+                f1=200.0 * float(right[k]) / float(counts[k] + predicted[k]),
                 count=int(counts[k]),
             )
             for k, name in enumerate(self.names)
@@ -54,7 +54,7 @@ class Classes:
 
     @property
     def mean(self) -> ClassScore:
-        """The plain ("macro") mean over classes; a class that is never answered has precision 0 in it."""
+        """The macro average; a class that is never predicted counts with precision 0."""
         scores = self.scores
         return ClassScore(
             name="mean",
@@ -66,34 +66,34 @@ class Classes:
 
     @property
     def accuracy(self) -> float:
-        """Right answers of all, in percent."""
+        """The share of correct outputs, in percent."""
         return 100.0 * float(np.trace(self.confusion)) / max(1, int(self.confusion.sum()))
 
     @property
     def others(self) -> int:
-        """Answers that are none of the classes."""
+        """The number of outputs that are none of the classes."""
         return int(self.confusion[:, -1].sum())
 
 
 def class_names(references: References) -> list[str] | None:
-    """All classes, in order, if the references are classes: a few different answers, each again and again."""
-    found = {text for texts in references for text in texts}
-    if not 2 <= len(found) <= min(MOST, len(references) // EACH):
+    """All classes, sorted, if the references are classes: few different ones with many examples each; else None."""
+    names = {text for texts in references for text in texts}
+    if not 2 <= len(names) <= min(MAX_CLASSES, len(references) // MIN_EXAMPLES):
         return None
-    return sorted(found, key=_natural)
+    return sorted(names, key=_natural_order)
 
 
 def not_classes(references: References) -> str:
-    """Why they are none."""
-    found = len({text for texts in references for text in texts})
+    """A sentence that says why the references are not classes."""
+    count = len({text for texts in references for text in texts})
     return (
-        f"the targets are no classes: {found:,} different ones in {len(references):,} examples; classes are 2 to "
-        f"{MOST} different answers with at least {EACH} examples each on the average"
+        f"the targets are no classes: {count:,} different ones in {len(references):,} examples; classes are 2 to "
+        f"{MAX_CLASSES} different targets with at least {MIN_EXAMPLES} examples each on average"
     )
 
 
 def compare_classes(outputs: Sequence[str], references: References, names: list[str]) -> Classes:
-    """An example with several references belongs to the one that was answered, else to the first."""
+    """Count the confusion; an example with several references belongs to the predicted one, else to the first."""
     number = {name: k for k, name in enumerate(names)}
     confusion = np.zeros((len(names), len(names) + 1), dtype=np.int64)
     for output, texts in zip(outputs, references, strict=True):
@@ -102,7 +102,7 @@ def compare_classes(outputs: Sequence[str], references: References, names: list[
     return Classes(names, confusion)
 
 
-def _natural(name: str) -> list[tuple[int, str]]:
-    """`movement 2` is before `movement 10`."""
+def _natural_order(name: str) -> list[tuple[int, str]]:
+    """A sort key that puts `movement 2` before `movement 10`."""
     parts: Iterable[str] = re.split(r"(\d+)", name)
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]

@@ -11,10 +11,9 @@ from antiphon.config.checks import needs_answers
 from antiphon.data.pairs import Example
 from antiphon.errors import UserError
 from antiphon.evaluation.classes import Classes, class_names, compare_classes
-from antiphon.evaluation.edit import References, words
 from antiphon.evaluation.intervals import Estimate, Group, estimate, estimate_groups
 from antiphon.evaluation.likelihood import LIKELIHOOD_METRICS, SIGNATURES, likelihood, likelihood_estimate
-from antiphon.evaluation.metrics import metric_for
+from antiphon.evaluation.metrics import References, metric_for, words
 from antiphon.inference.generator import Generator
 from antiphon.inference.wishes import Wishes
 

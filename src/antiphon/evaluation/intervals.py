@@ -1,4 +1,4 @@
-"""Which group each example belongs to: by another column of its file, or by the part of the file it stands in."""
+"""Bootstrap intervals of metrics, also per group of examples."""
 # N sentences, d statistics, R resamples
 
 from __future__ import annotations
@@ -28,9 +28,8 @@ __all__ = [
     "has_header",
 ]
 
-# How far a metric would move with other sentences of the same kind.
-
-CELLS = 4_000_000  # of the table resamples x sentences that is in memory at a time
+CELLS = 4_000_000  # of the table R × N that is in memory at a time
+MAX_GROUPS = 1000
 
 
 @dataclass(frozen=True)
@@ -46,18 +45,16 @@ def estimate(
     metric: Metric, outputs: Sequence[str], references: References, seed: int = 1, samples: int = 1000
 ) -> Estimate:
     """The metric over all sentences, with its interval."""
-    return _interval(metric.checked_statistics(outputs, references), metric.value, seed, samples)
+    return estimate_value(metric.checked_statistics(outputs, references), metric.value, seed, samples)
 
 
 def estimate_value(
     statistics: Statistics, value: Callable[[Statistics], Statistics], seed: int = 1, samples: int = 1000
 ) -> Estimate:
-    """What the sum of statistics [N, d] is worth, with its interval."""
-    return _interval(statistics, value, seed, samples)
+    """The value of the sum of statistics [N, d], with its interval.
 
-
-def _interval(statistics: Statistics, value: Callable[[Statistics], Statistics], seed: int, samples: int) -> Estimate:
-    """The 2.5 and 97.5 percentiles over `samples` draws of N sentences with replacement; 0: no interval."""
+    The bounds are the 2.5 and 97.5 percentiles over `samples` draws of N sentences with replacement; 0: no interval.
+    """
     whole = float(value(statistics.sum(axis=0)))
     if len(statistics) == 0 or samples == 0:
         return Estimate(whole, whole, whole)
@@ -66,7 +63,7 @@ def _interval(statistics: Statistics, value: Callable[[Statistics], Statistics],
 
 
 def _resampled_sums(statistics: Statistics, seed: int, samples: int) -> Statistics:
-    """Sums [R, d]: how often each sentence was drawn, times its statistics."""
+    """Sums [R, d]: the statistics of each sentence, times the number of its draws."""
     N = len(statistics)
     generator = np.random.default_rng(seed)
     sums = []
@@ -79,12 +76,12 @@ def _resampled_sums(statistics: Statistics, seed: int, samples: int) -> Statisti
     return np.concatenate(sums)
 
 
-MOST = 1000  # groups; more are no groups
+# Groups of examples: by another column of their file, or by parts of the file.
 
 
 @dataclass(frozen=True)
 class Group:
-    """One value of the column, or one part of the file."""
+    """The metric of the examples with one value of a column, or in one part of a file."""
 
     name: str
     metric: str
@@ -95,32 +92,32 @@ class Group:
 def estimate_groups(
     metric: Metric, outputs: Sequence[str], references: References, names: Sequence[str], samples: int
 ) -> list[Group]:
-    """The metric of each group, in the order they are first seen."""
+    """The metric of each group, in the order of first occurrence."""
     statistics = metric.checked_statistics(outputs, references)
     rows: dict[str, list[int]] = {}
     for row, name in enumerate(names):
         rows.setdefault(name, []).append(row)
     return [
         Group(name, metric.name, estimate_value(statistics[chosen], metric.value, samples=samples), len(chosen))
-        for name, chosen in ((name, np.array(found)) for name, found in rows.items())
+        for name, chosen in rows.items()
     ]
 
 
 def groups_by_lines(lines: Sequence[int], each: int, first: int) -> list[str]:
-    """`lines 1-1000` for every line in the first part, ...; `first` is the first line of the file that is no header."""
+    """Names such as `lines 1-1000` for parts of `each` lines; `first` is the first line after the header."""
     begins = [first + (line - first) // each * each for line in lines]
     return [f"lines {begin}-{begin + each - 1}" for begin in begins]
 
 
 def has_header(path: Path, data: DataConfig) -> bool:
-    """Whether the first line of a file names the columns, as the model's config has it."""
+    """True if, according to the model's config, the first line of a file names the columns."""
     if file_format(path) == "jsonl":
         return False
     if data.header is not None:
         return data.header
     sources = data.source if isinstance(data.source, list) else [data.source]
     columns = [side.column for side in (*sources, data.target) if side is not None]
-    return any(isinstance(one, str) for column in columns for one in (column if isinstance(column, list) else [column]))
+    return any(isinstance(key, str) for column in columns for key in (column if isinstance(column, list) else [column]))
 
 
 def groups_by_column(path: Path, name: str, column: str, lines: Sequence[int], *, header: bool) -> list[str]:
@@ -128,10 +125,10 @@ def groups_by_column(path: Path, name: str, column: str, lines: Sequence[int], *
     cells = _json_cells(path, name, column) if file_format(path) == "jsonl" else _cells(path, name, column, header)
     wanted = set(lines)
     values = {line: value for line, value in cells if line in wanted}
-    found = [values.get(line, "") for line in lines]
-    if (count := len(set(found))) > MOST:
-        raise UserError(f"--by {column}: {count:,} different values; a column of at most {MOST:,} makes a table")
-    return found
+    groups = [values.get(line, "") for line in lines]
+    if (count := len(set(groups))) > MAX_GROUPS:
+        raise UserError(f"--by {column}: {count:,} different values; choose a column with at most {MAX_GROUPS:,}")
+    return groups
 
 
 def _cells(path: Path, name: str, column: str, header: bool) -> Iterator[tuple[int, str]]:
@@ -139,7 +136,7 @@ def _cells(path: Path, name: str, column: str, header: bool) -> Iterator[tuple[i
     first = next(rows, None)
     if first is None:
         return
-    number = _number(name, column, [cell.strip() for cell in first.cells], header)
+    number = _column_number(name, column, [cell.strip() for cell in first.cells], header)
     if not header:
         yield first.line, first.cells[number].strip()
     for row in rows:
@@ -147,36 +144,36 @@ def _cells(path: Path, name: str, column: str, header: bool) -> Iterator[tuple[i
             yield row.line, row.cells[number].strip()
 
 
-def _number(name: str, column: str, cells: list[str], header: bool) -> int:
+def _column_number(name: str, column: str, cells: list[str], header: bool) -> int:
     if header and column in cells:
         return cells.index(column)
     if column.isdecimal() and int(column) < len(cells):
         return int(column)
     if not header:
         raise UserError(
-            f"--by {column}: {name} has columns 0 to {len(cells) - 1} and, as the model's config has it, no header; "
+            f"--by {column}: {name} has columns 0 to {len(cells) - 1} and, according to the model's config, no header; "
             "give one of these numbers"
         )
-    raise UserError(f"--by {column}: {_no_such(name, column, cells)}")
+    raise UserError(f"--by {column}: {_missing_column(name, column, cells)}")
 
 
 def _json_cells(path: Path, name: str, column: str) -> Iterator[tuple[int, str]]:
-    seen: dict[str, None] = {}
-    there = False
+    keys: dict[str, None] = {}
+    exists = False
     for line in read_lines(path):
         try:
             value = json.loads(line.text)
         except (ValueError, RecursionError):
             continue  # counted as dropped where examples are read
         if isinstance(value, dict):
-            seen.update(dict.fromkeys(value))
+            keys.update(dict.fromkeys(value))
             if column in value:
-                there = True
+                exists = True
                 yield line.number, str(value[column])
-    if not there:
-        raise UserError(f"--by {column}: {_no_such(name, column, list(seen))}")
+    if not exists:
+        raise UserError(f"--by {column}: {_missing_column(name, column, list(keys))}")
 
 
-def _no_such(name: str, column: str, names: list[str]) -> str:
+def _missing_column(name: str, column: str, names: list[str]) -> str:
     close = nearest(column, names)
     return f"{name} has no such column; " + (f"did you mean '{close}'?" if close else f"it has {', '.join(names)}")

@@ -1,6 +1,5 @@
-"""How probable a text is to a model, and the figures that follow from it: loss, perplexity, bits per character."""
-# n tokens, B parts, T columns, V vocabulary
-# N pairs, lines or windows; n tokens of a stream; B parts, W window, V vocabulary
+"""The likelihood of texts under a model: loss, perplexity, bits per character."""
+# N pairs, lines or windows; n tokens of a stream, B chunks, T columns
 
 from __future__ import annotations
 
@@ -14,27 +13,27 @@ import torch
 from antiphon.data.batches import source_batch
 from antiphon.data.pairs import Example
 from antiphon.data.tokenizers import StreamTokenizer
-from antiphon.evaluation.edit import Statistics, characters, words
 from antiphon.evaluation.intervals import Estimate, estimate_value
+from antiphon.evaluation.metrics import Statistics, characters, words
 from antiphon.inference.generator import Generator
 from antiphon.inference.rescoring import said
 from antiphon.sequence import State
 
 __all__ = ["LIKELIHOOD_METRICS", "SIGNATURES", "likelihood", "likelihood_estimate", "likelihood_value", "stream_nats"]
 
-# -log p of every token of a long text, read as training reads it: window after window.
+# Streams: -log p of every token of a long text, read window after window as in training.
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-PARTS = 16  # side by side; one after the other would take many times as long
-SHORTEST = 8  # windows of a part, at least
+MAX_CHUNKS = 16  # side by side; one after the other would take many times as long
+MIN_WINDOWS = 8  # of a chunk
 
 
 @dataclass(frozen=True)
-class Parts:
-    """A text of n tokens in parts of equal length, each with the last `warm` tokens of the one before in front.
+class Chunks:
+    """A text of n tokens in chunks of equal length, each preceded by the last `warm` tokens of the one before.
 
-    Those are read, so that a part does not begin with an empty mind, but counted only where they belong.
+    These warm up the state of the network; they are counted only in their own chunk.
     """
 
     tokens: int
@@ -43,78 +42,75 @@ class Parts:
     warm: int
 
     @classmethod
-    def of(cls, tokens: int, *, window: int) -> Parts:
-        count = max(1, min(PARTS, tokens // (SHORTEST * window)))
+    def of(cls, tokens: int, *, window: int) -> Chunks:
+        count = max(1, min(MAX_CHUNKS, tokens // (MIN_WINDOWS * window)))
         warm = window if count > 1 else 0
         return cls(tokens, count, length=-(-(tokens - warm) // (count * window)) * window, warm=warm)
 
     def window(self, first: int, last: int) -> tuple[Ints, npt.NDArray[np.bool_]]:
-        """The places of columns first..last - 1 in the text, and which of them count [B, T]."""
-        parts, columns = np.arange(self.count)[:, None], np.arange(first, last)
-        places = parts * self.length + columns
-        return places, (places < self.tokens) & ((parts == 0) | (columns >= self.warm))
+        """The positions in the text of columns first..last - 1, and a mask of those that count [B, T]."""
+        chunks, columns = np.arange(self.count)[:, None], np.arange(first, last)
+        positions = chunks * self.length + columns
+        return positions, (positions < self.tokens) & ((chunks == 0) | (columns >= self.warm))
 
 
 def stream_nats(generator: Generator, ids: Ints) -> Floats:
-    """[n]: -log p of each token, once; the batch size makes no difference.
+    """-log p of each token [n].
 
     A recurrent network carries its state from window to window; a Transformer sees each window on its own.
     """
     if generator.wording.room is None:
         return _carried_nats(generator, ids)
-    [log_probs] = generator.engine.log_probs([[]], [ids.tolist()], PARTS)
+    [log_probs] = generator.engine.log_probs([[]], [ids.tolist()], MAX_CHUNKS)
     return -np.array(log_probs)
 
 
 @torch.inference_mode()
 def _carried_nats(generator: Generator, ids: Ints) -> Floats:
     window = generator.config.data.window or len(ids)
-    parts = Parts.of(len(ids), window=window)
-    inputs, outputs = (np.pad(side, (0, parts.count * parts.length)) for side in (_before(generator, ids), ids))
+    chunks = Chunks.of(len(ids), window=window)
+    previous = np.concatenate([np.array([generator.wording.start]), ids[:-1]])
+    inputs, outputs = (np.pad(side, (0, chunks.count * chunks.length)) for side in (previous, ids))
     nats = np.zeros(len(inputs))
-    state: State = generator.model.start(source_batch([[]] * parts.count))
-    for first in range(0, parts.length + parts.warm, window):
+    state: State = generator.model.start(source_batch([[]] * chunks.count))
+    for first in range(0, chunks.length + chunks.warm, window):
         if generator.check is not None:
             generator.check()
-        places, counted = parts.window(first, first + window)
-        step = generator.model.step(torch.from_numpy(inputs[places]), state)
+        positions, counted = chunks.window(first, first + window)
+        step = generator.model.step(torch.from_numpy(inputs[positions]), state)
         state = step.state
-        log_probs = said(step.logits, torch.from_numpy(outputs[places]))
-        nats[places[counted]] = -log_probs.double().numpy()[counted]
+        log_probs = said(step.logits, torch.from_numpy(outputs[positions]))
+        nats[positions[counted]] = -log_probs.double().numpy()[counted]
     return nats[: len(ids)]
 
 
-def _before(generator: Generator, ids: Ints) -> Ints:
-    """The input at each place: the token before it."""
-    return np.concatenate([np.array([generator.wording.start]), ids[:-1]])
-
+# Statistics of texts and streams, and the metrics computed from their sums.
 
 NATS, TOKENS, WORDS, CHARACTERS = range(4)
 
 
 def likelihood(generator: Generator, examples: list[Example], batch_size: int | None = None) -> Statistics:
-    """[N, 4] for every reference of the examples, or every window of a stream.
+    """-log p in nats, tokens, words and characters [N, 4] of every reference, or of every window of a stream.
 
-    -log p in nats; tokens, words and characters. A word is what stands between white space, a character is a grapheme
-    cluster. </s>, or the line end that a stream has instead of it, is one token, one word and one character: it is
-    said, so it counts. (So a model of words has word_perplexity = perplexity, and one of characters
+    Words are separated by white space; a character is a grapheme cluster. </s>, or the line end of a stream, counts as
+    a token, a word and a character. (So a word model has word_perplexity = perplexity, and a character model
     bits_per_character = loss / ln 2.)
     """
     if generator.config.data.window is not None:
-        return _of_stream(generator, [example.references[0] for example in examples])
+        return _stream_likelihood(generator, [example.references[0] for example in examples])
     pairs = [(example.source, reference) for example in examples for reference in example.references]
     scored = generator.score(pairs, batch_size)
-    rows = [[-one.log_prob, len(one.log_probs), *_size(one.target)] for one in scored]
+    rows = [[-score.log_prob, len(score.log_probs), *_size(score.target)] for score in scored]
     return np.array(rows, dtype=np.float64).reshape(-1, 4)
 
 
 def _size(text: str) -> tuple[int, int]:
-    """Words and characters, with the end."""
+    """The number of words and characters, with the end."""
     return len(words(text)) + 1, len(characters(text)) + 1
 
 
-def _of_stream(generator: Generator, lines: list[str]) -> Statistics:
-    """The words and characters of a line are spread evenly over its tokens; windows are summed up."""
+def _stream_likelihood(generator: Generator, lines: list[str]) -> Statistics:
+    """Sums over windows; the words and characters of a line are spread evenly over its tokens."""
     window = generator.config.data.window
     assert window is not None
     rows = StreamTokenizer(generator.target_tokenizer).encode_batch([f"{line}\n" for line in lines])
@@ -126,7 +122,7 @@ def _of_stream(generator: Generator, lines: list[str]) -> Statistics:
     return np.add.reduceat(table, np.arange(0, len(ids), window))
 
 
-def _per(count: int, then: Callable[[Statistics], Statistics]) -> Callable[[Statistics], Statistics]:
+def _nats_per(count: int, then: Callable[[Statistics], Statistics]) -> Callable[[Statistics], Statistics]:
     def value(sums: Statistics) -> Statistics:
         return then(sums[..., NATS] / np.maximum(sums[..., count], 1.0))
 
@@ -134,15 +130,15 @@ def _per(count: int, then: Callable[[Statistics], Statistics]) -> Callable[[Stat
 
 
 def _exp(nats: Statistics) -> Statistics:
-    with np.errstate(over="ignore"):  # too large for a number is infinite
+    with np.errstate(over="ignore"):  # an overflow is infinity
         return np.asarray(np.exp(nats))
 
 
 LIKELIHOOD_METRICS: dict[str, Callable[[Statistics], Statistics]] = {
-    "loss": _per(TOKENS, np.asarray),
-    "perplexity": _per(TOKENS, _exp),
-    "word_perplexity": _per(WORDS, _exp),
-    "bits_per_character": _per(CHARACTERS, lambda nats: np.asarray(nats / np.log(2.0))),
+    "loss": _nats_per(TOKENS, np.asarray),
+    "perplexity": _nats_per(TOKENS, _exp),
+    "word_perplexity": _nats_per(WORDS, _exp),
+    "bits_per_character": _nats_per(CHARACTERS, lambda nats: np.asarray(nats / np.log(2.0))),
 }
 """Summed statistics [..., 4] → nats per token; exp(nats / tokens); exp(nats / words); nats / ln 2 / characters."""
 
@@ -153,10 +149,10 @@ SIGNATURES = {
 
 
 def likelihood_value(statistics: Statistics, name: str) -> float:
-    """One of OF_LOSS over all."""
+    """The value of one of LIKELIHOOD_METRICS."""
     return float(LIKELIHOOD_METRICS[name](statistics.sum(axis=0)))
 
 
 def likelihood_estimate(statistics: Statistics, name: str, samples: int) -> Estimate:
-    """The same with its interval: over pairs or lines, or over the windows of a stream."""
+    """The value with its interval over pairs or lines, or over the windows of a stream."""
     return estimate_value(statistics, LIKELIHOOD_METRICS[name], samples=samples)

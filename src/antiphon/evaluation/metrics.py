@@ -1,4 +1,4 @@
-"""Every metric as a value: what it needs of each sentence, and what the sums of that are worth.
+"""Metrics: statistics of each sentence, and the value of their sum.
 
 Outputs are texts; each has one or more references, and the best of them counts. Values are percent.
 """
@@ -6,31 +6,33 @@ Outputs are texts; each has one or more references, and the best of them counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Literal
 
 import numpy as np
+import regex
+from numpy.typing import NDArray
+from rapidfuzz.distance import LCSseq, Levenshtein
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
-
-from antiphon.evaluation import edit
-from antiphon.evaluation.edit import References, Statistics
 
 __all__ = [
     "HIGHER_IS_BETTER",
     "METRICS",
     "Metric",
     "References",
-    "Standard",
+    "SacrebleuMetric",
     "Statistics",
     "bleu",
     "bleu_1",
     "bleu_2",
     "bleu_3",
     "cer",
+    "characters",
     "chrf",
     "exact_match",
     "metric_for",
@@ -41,12 +43,153 @@ __all__ = [
     "ter",
     "token_accuracy",
     "wer",
+    "words",
 ]
 
-# BLEU, chrF and TER as sacrebleu computes them, with their statistics per sentence.
+Statistics = NDArray[np.float64]
+References = Sequence[tuple[str, ...]]
+"""One or more correct outputs for each sentence."""
+Segment = Callable[[str], list[str]]
+"""Splits a text into the units that are compared."""
+Compare = Callable[[list[int], list[int]], tuple[float, float, float]]
+"""Units of an output and a reference, as numbers → merit of the reference, first statistic, second statistic."""
+
+_CLUSTER = regex.compile(r"\X")
+_WORD = regex.compile(r"[\p{L}\p{M}\p{N}]+")
 
 
-class Standard:
+@dataclass(frozen=True)
+class Metric:
+    """A number for a whole set of outputs that depends only on the sum of per-sentence statistics."""
+
+    name: str
+    higher_is_better: bool
+    statistics: Callable[[Sequence[str], References], Statistics]  # → [N, d]
+    value: Callable[[Statistics], Statistics]  # sums [..., d] → [...]
+    signature: Callable[[References], str]  # the settings, for the report
+
+    def __call__(self, outputs: Sequence[str], references: References) -> float:
+        """The value over all sentences; 0 if there are none."""
+        return float(self.value(self.checked_statistics(outputs, references).sum(axis=0)))
+
+    def checked_statistics(self, outputs: Sequence[str], references: References) -> Statistics:
+        """`statistics` [N, d]; ValueError unless every output has a reference."""
+        if len(outputs) != len(references):
+            raise ValueError(f"{self.name}: {len(outputs)} outputs for {len(references)} sets of references")
+        for number, texts in enumerate(references):
+            if isinstance(texts, str) or not texts:
+                raise ValueError(f"{self.name}: sentence {number} needs a tuple of references, got {texts!r}")
+        return self.statistics(outputs, references)
+
+
+# Units.
+
+
+def words(text: str) -> list[str]:
+    """The words between white space."""
+    return text.split()
+
+
+def characters(text: str) -> list[str]:
+    """The grapheme clusters: what a reader calls a character."""
+    return list(_CLUSTER.findall(text))
+
+
+def _rouge_words(text: str) -> list[str]:
+    """Runs of letters and digits in lower case: for English the words of the rouge_score package, not stemmed."""
+    return list(_WORD.findall(text.lower()))
+
+
+def _whole(text: str) -> list[str]:
+    return [text]
+
+
+# Comparisons of an output with one reference.
+
+
+def _edit_distance(output: list[int], reference: list[int]) -> tuple[float, float, float]:
+    """The best reference has the lowest error rate, then the greatest length; statistics: edits, reference length."""
+    distance, length = Levenshtein.distance(output, reference), len(reference)
+    rate = distance / length if length else float("inf") if distance else 0.0
+    return -rate, distance, length
+
+
+def _equal_positions(output: list[int], reference: list[int]) -> tuple[float, float, float]:
+    """Statistics: positions with equal units, length of the longer one."""
+    equal, longest = sum(map(int.__eq__, output, reference)), max(len(output), len(reference))
+    if longest == 0:  # an empty output is right if the reference is empty
+        equal = longest = 1
+    return equal / longest, equal, longest
+
+
+def _equal(output: list[int], reference: list[int]) -> tuple[float, float, float]:
+    return _mean_of(float(output == reference))
+
+
+def _longest_common_subsequence(output: list[int], reference: list[int]) -> tuple[float, float, float]:
+    """F1 = 2 |lcs| / (|output| + |reference|)"""
+    return _mean_of(_f1(LCSseq.similarity(output, reference), len(output) + len(reference)))
+
+
+def _common_ngrams(n: int) -> Compare:
+    """F1 = 2 |common| / (|of the output| + |of the reference|) of n-grams, each with its multiplicity."""
+
+    def compare(output: list[int], reference: list[int]) -> tuple[float, float, float]:
+        ours, theirs = (Counter(zip(*(units[k:] for k in range(n)), strict=False)) for units in (output, reference))
+        return _mean_of(_f1((ours & theirs).total(), ours.total() + theirs.total()))
+
+    return compare
+
+
+def _mean_of(value: float) -> tuple[float, float, float]:
+    """A value of which the metric is the mean over sentences."""
+    return value, value, 1.0
+
+
+def _f1(common: int, total: int) -> float:
+    """0 if both sides are empty, as in the rouge_score package."""
+    return 2.0 * common / total if total else 0.0
+
+
+def _comparison(name: str, compare: Compare, segment: Segment, units: str, *, higher_is_better: bool) -> Metric:
+    """A metric that is 100 · Σ first / Σ second statistic; `units` describes it in its signature."""
+
+    def statistics(outputs: Sequence[str], references: References) -> Statistics:
+        return _best_statistics(outputs, references, segment, compare)
+
+    def signature(references: References) -> str:
+        counts = {len(texts) for texts in references}
+        return f"nrefs:{counts.pop() if len(counts) == 1 else 'var'}|{units}"
+
+    return Metric(name, higher_is_better, statistics, _percentage, signature)
+
+
+def _best_statistics(outputs: Sequence[str], references: References, segment: Segment, compare: Compare) -> Statistics:
+    """[N, 2]: the statistics of each output against the reference with the highest (merit, second statistic)."""
+    numbers: dict[str, int] = {}  # equal units, equal numbers: compared fast and without hash collisions
+
+    def numbered(units: Iterable[str]) -> list[int]:
+        return [numbers.setdefault(unit, len(numbers)) for unit in units]
+
+    rows = np.zeros((len(outputs), 2), dtype=np.float64)
+    for row, output, texts in zip(rows, outputs, references, strict=True):
+        units = numbered(segment(output))
+        compared = [compare(units, numbered(segment(text))) for text in texts]
+        row[:] = max(compared, key=lambda values: (values[0], values[2]))[1:]
+    return rows
+
+
+def _percentage(sums: Statistics) -> Statistics:
+    """100 · first / second; if the second is 0, it is 0 or, with something to count, 100."""
+    counted, total = sums[..., 0], sums[..., 1]
+    empty = np.where(counted > 0, 100.0, 0.0)
+    return np.asarray(np.where(total > 0, 100.0 * counted / np.where(total > 0, total, 1.0), empty))
+
+
+# BLEU, chrF and TER as sacrebleu computes them.
+
+
+class SacrebleuMetric:
     """One of sacrebleu's metrics with its default settings, BLEU also with shorter n-grams.
 
     sacrebleu resamples the same per-sentence sums itself, but gives them no public name; a test binds ours to its
@@ -61,8 +204,9 @@ class Standard:
         """[N, d]"""
         if not outputs:
             return np.zeros((0, len(self._scorer()._extract_corpus_statistics([""], [[""]])[0])))
-        rows = self._scorer()._extract_corpus_statistics(outputs, _streams(references))
-        return np.array(rows, dtype=np.float64)
+        # sacrebleu takes the first references of all sentences, the second of all, ...; None if there are no more
+        transposed = list(zip_longest(*references, fillvalue=None))
+        return np.array(self._scorer()._extract_corpus_statistics(outputs, transposed), dtype=np.float64)
 
     def value(self, sums: Statistics) -> Statistics:
         """Summed statistics [..., d] → scores [...]."""
@@ -72,7 +216,7 @@ class Standard:
         return np.array(scores, dtype=np.float64).reshape(sums.shape[:-1])
 
     def signature(self, references: References) -> str:
-        """sacrebleu's own description of how the number was made."""
+        """sacrebleu's own description of its settings."""
         scorer = self._scorer()
         counts = {len(texts) for texts in references}
         scorer.num_refs = counts.pop() if len(counts) == 1 else -1  # -1: sacrebleu's mark for "it varies"
@@ -84,117 +228,46 @@ class Standard:
             return BLEU(max_ngram_order=self.order, force=True)
         return CHRF() if self.kind == "chrf" else TER()
 
-
-def _streams(references: References) -> list[tuple[str | None, ...]]:
-    """First references of all sentences, second references of all, ...; None where a sentence has no more."""
-    return list(zip_longest(*references, fillvalue=None))
+    def metric(self, name: str, *, higher_is_better: bool) -> Metric:
+        return Metric(name, higher_is_better, self.statistics, self.value, self.signature)
 
 
-ROUGE_WORDS = "F1 of lower-cased words without punctuation, not stemmed"
+# The metrics.
 
-
-@dataclass(frozen=True)
-class Metric:
-    """A number for a whole set of answers that depends only on the sum of per-sentence statistics."""
-
-    name: str
-    higher_is_better: bool
-    statistics: Callable[[Sequence[str], References], Statistics]  # → [N, d]
-    value: Callable[[Statistics], Statistics]  # sums [..., d] → [...]
-    signature: Callable[[References], str]  # how it was computed, for the report
-
-    def __call__(self, outputs: Sequence[str], references: References) -> float:
-        """The value over all sentences; 0 if there are none."""
-        return float(self.value(self.checked_statistics(outputs, references).sum(axis=0)))
-
-    def checked_statistics(self, outputs: Sequence[str], references: References) -> Statistics:
-        """`statistics` [N, d], after making sure that every output has a reference."""
-        if len(outputs) != len(references):
-            raise ValueError(f"{self.name}: {len(outputs)} outputs for {len(references)} sets of references")
-        for number, texts in enumerate(references):
-            if isinstance(texts, str) or not texts:
-                raise ValueError(f"{self.name}: sentence {number} needs a tuple of references, got {texts!r}")
-        return self.statistics(outputs, references)
-
-
-def _share(sums: Statistics) -> Statistics:
-    """100 x first / second; out of nothing it is 0 if there is nothing to count and 100 otherwise."""
-    counted, total = sums[..., 0], sums[..., 1]
-    empty = np.where(counted > 0, 100.0, 0.0)
-    return np.asarray(np.where(total > 0, 100.0 * counted / np.where(total > 0, total, 1.0), empty))
-
-
-def _compared(
-    name: str,
-    statistics: Callable[[Sequence[str], References, edit.Cut], Statistics],
-    cut: edit.Cut,
-    description: str,
-    *,
-    higher_is_better: bool,
-) -> Metric:
-    def of_sentences(outputs: Sequence[str], references: References) -> Statistics:
-        return statistics(outputs, references, cut)
-
-    def signature(references: References) -> str:
-        counts = {len(texts) for texts in references}
-        return f"nrefs:{counts.pop() if len(counts) == 1 else 'var'}|{description}"
-
-    return Metric(name, higher_is_better, of_sentences, _share, signature)
-
-
-def _standard(kind: Literal["bleu", "chrf", "ter"], *, higher_is_better: bool) -> Metric:
-    standard = Standard(kind)
-    return Metric(kind, higher_is_better, standard.statistics, standard.value, standard.signature)
-
-
-def _bleu(n: int) -> Metric:
-    standard = Standard("bleu", n)
-    return Metric(f"bleu_{n}", True, standard.statistics, standard.value, standard.signature)
-
-
-def _rouge(n: int) -> Metric:
-    def ngrams(outputs: Sequence[str], references: References, cut: edit.Cut) -> Statistics:
-        return edit.common_ngrams(outputs, references, cut, n)
-
-    return _compared(f"rouge_{n}", ngrams, edit.lower_words, ROUGE_WORDS, higher_is_better=True)
-
-
-def _whole(text: str) -> list[str]:
-    return [text]
-
-
-exact_match = _compared("exact_match", edit.same, _whole, "whole texts", higher_is_better=True)
+exact_match = _comparison("exact_match", _equal, _whole, "whole texts", higher_is_better=True)
 """Share of outputs that equal a reference. In dictionary tasks such as g2p, "WER" is 100 - exact_match."""
 
-token_accuracy = _compared(
-    "token_accuracy", edit.equal_positions, edit.words, "words at equal positions / length", higher_is_better=True
+token_accuracy = _comparison(
+    "token_accuracy", _equal_positions, words, "words at equal positions / length", higher_is_better=True
 )
 """Share of positions where output and reference have the same word."""
 
-cer = _compared("cer", edit.edits, edit.characters, "edits of grapheme clusters / length", higher_is_better=False)
+cer = _comparison("cer", _edit_distance, characters, "edits of grapheme clusters / length", higher_is_better=False)
 """Character error rate: edits / reference length, over grapheme clusters."""
 
-wer = _compared("wer", edit.edits, edit.words, "edits of words / length", higher_is_better=False)
+wer = _comparison("wer", _edit_distance, words, "edits of words / length", higher_is_better=False)
 """Word error rate: edits / reference length, over white-space words."""
 
-per = _compared("per", edit.edits, edit.words, "edits of phones / length", higher_is_better=False)
-"""Phone error rate: the same over phones, which stand between spaces."""
+per = _comparison("per", _edit_distance, words, "edits of phones / length", higher_is_better=False)
+"""Phone error rate: the same over phones, which are separated by spaces."""
 
-rouge_1, rouge_2 = _rouge(1), _rouge(2)
-"""ROUGE-1, ROUGE-2: mean F1 of words and of pairs of words. Case and punctuation do not count; endings do (there is no
-stemmer), so that the values are a little lower than those of papers that stem."""
+_ROUGE = "F1 of lower-cased words without punctuation, not stemmed"
+rouge_1 = _comparison("rouge_1", _common_ngrams(1), _rouge_words, _ROUGE, higher_is_better=True)
+rouge_2 = _comparison("rouge_2", _common_ngrams(2), _rouge_words, _ROUGE, higher_is_better=True)
+"""ROUGE-1, ROUGE-2: mean F1 of words and of word bigrams, ignoring case and punctuation. Without a stemmer the values
+are a little lower than those of papers that stem."""
 
-rouge_l = _compared("rouge_l", edit.longest_common, edit.lower_words, ROUGE_WORDS, higher_is_better=True)
+rouge_l = _comparison("rouge_l", _longest_common_subsequence, _rouge_words, _ROUGE, higher_is_better=True)
 """ROUGE-L: mean F1 of the longest common subsequence of the same words."""
 
-bleu_1, bleu_2, bleu_3 = _bleu(1), _bleu(2), _bleu(3)
+bleu_1, bleu_2, bleu_3 = (SacrebleuMetric("bleu", n).metric(f"bleu_{n}", higher_is_better=True) for n in (1, 2, 3))
 """BLEU-n of captioning papers: brevity penalty x geometric mean of the precisions of 1-grams to n-grams."""
 
-bleu = _standard("bleu", higher_is_better=True)
+bleu = SacrebleuMetric("bleu").metric("bleu", higher_is_better=True)
 """The same up to n = 4."""
 
-chrf = _standard("chrf", higher_is_better=True)
-ter = _standard("ter", higher_is_better=False)
+chrf = SacrebleuMetric("chrf").metric("chrf", higher_is_better=True)
+ter = SacrebleuMetric("ter").metric("ter", higher_is_better=False)
 
 METRICS: dict[str, Metric] = {
     metric.name: metric
@@ -213,14 +286,14 @@ HIGHER_IS_BETTER: dict[str, bool] = {
 
 
 def metric_for(name: str, tokens: str) -> Metric:
-    """The metric as it fits a target cut into these tokens (characters, letters, words, bpe, unigram).
+    """The variant of a metric for targets of these tokens (characters, letters, words, bpe, unigram).
 
-    Characters and letters: token_accuracy compares grapheme clusters. Words: exact_match compares words, because a
-    model of words has no say in the width of the white space between them.
+    Characters and letters: token_accuracy compares grapheme clusters. Words: exact_match compares words, because such
+    a model cannot say how wide the white space between them is.
     """
     if name == "token_accuracy" and tokens in ("characters", "letters"):
-        text = "grapheme clusters at equal positions / length"
-        return _compared(name, edit.equal_positions, edit.characters, text, higher_is_better=True)
+        units = "grapheme clusters at equal positions / length"
+        return _comparison(name, _equal_positions, characters, units, higher_is_better=True)
     if name == "exact_match" and tokens == "words":
-        return _compared(name, edit.same, edit.words, "whole texts, word by word", higher_is_better=True)
+        return _comparison(name, _equal, words, "whole texts, word by word", higher_is_better=True)
     return METRICS[name]

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from antiphon.evaluation import intervals as bootstrap
+from antiphon.evaluation import intervals
 from antiphon.evaluation.intervals import Estimate, estimate, estimate_value
 from antiphon.evaluation.metrics import METRICS, exact_match, wer
 
@@ -54,7 +54,7 @@ def test_the_seed_decides() -> None:
 
 def test_the_size_of_the_table_in_memory_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = estimate(wer, OUTPUTS, REFERENCES, samples=100)
-    monkeypatch.setattr(bootstrap, "CELLS", 7 * len(OUTPUTS))
+    monkeypatch.setattr(intervals, "CELLS", 7 * len(OUTPUTS))
     assert estimate(wer, OUTPUTS, REFERENCES, samples=100) == whole
 
 
@@ -75,7 +75,7 @@ def test_a_single_sentence_has_no_width() -> None:
 
 def test_without_samples_there_is_only_the_value(monkeypatch: pytest.MonkeyPatch) -> None:
     value, mean = estimate(wer, OUTPUTS, REFERENCES).value, ratio([2.0, 30.0], [1, 3]).value
-    monkeypatch.setattr(bootstrap, "_resampled_sums", None)
+    monkeypatch.setattr(intervals, "_resampled_sums", None)
     assert estimate(wer, OUTPUTS, REFERENCES, samples=0) == Estimate(value, value, value)
     assert ratio([2.0, 30.0], [1, 3], samples=0) == Estimate(mean, mean, mean)
 
