@@ -1,12 +1,12 @@
-"""The exceptions, drawn as a tree.
+"""The exceptions.
 
 AntiphonError
-├── UserError             what the user can mend: exit code 2, never a traceback
+├── UserError             something the user can repair: exit code 2, never a traceback
 │   ├── ConfigError       a key, a value, a combination
 │   ├── DataError         a file of examples
-│   ├── ModelFolderError  a model folder with a file missing, damaged or foreign
+│   ├── ModelFolderError  a missing, damaged or foreign file in a model folder
 │   ├── RunError          a run folder that belongs to another run
-│   ├── DivergedError     the loss is no longer a number
+│   ├── DivergedError     the loss is no longer finite
 │   ├── DiskError         no space, no permission
 │   └── MissingExtraError an optional package is not installed
 └── Interrupted           Ctrl-C (130) or SIGTERM (143), after saving
@@ -29,13 +29,13 @@ __all__ = [
 
 
 class AntiphonError(Exception):
-    """Anything this package raises on purpose."""
+    """Base class of all exceptions that this package raises."""
 
     exit_code = 1
 
 
 class UserError(AntiphonError):
-    """One or more facts, each with its path and its remedy; all of them at once."""
+    """One or more problems, each with path, fact and remedy; all of them are reported together."""
 
     exit_code = 2
 
@@ -53,7 +53,7 @@ class DataError(UserError):
 
 
 class ModelFolderError(UserError):
-    """A model folder misses a file, or a file in it is damaged or foreign."""
+    """A file of a model folder is missing, damaged or foreign."""
 
 
 class RunError(UserError):
@@ -61,7 +61,7 @@ class RunError(UserError):
 
 
 class DivergedError(UserError):
-    """Training stopped because the loss was not a number several times in a row."""
+    """Training stopped because the loss was not finite several times in a row."""
 
 
 class DiskError(UserError):
@@ -69,12 +69,12 @@ class DiskError(UserError):
 
 
 class MissingExtraError(UserError):
-    """An optional package is not installed; the sentence says which."""
+    """An optional package is not installed; the message names it."""
 
 
 class Interrupted(AntiphonError):  # noqa: N818 - not an error
-    """The user or the system asked to stop; everything is saved."""
+    """A signal stopped the training; everything is saved."""
 
-    def __init__(self, exit_code: int, sentence: str) -> None:
+    def __init__(self, exit_code: int, message: str) -> None:
         self.exit_code = exit_code
-        super().__init__(sentence)
+        super().__init__(message)

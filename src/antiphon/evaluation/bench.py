@@ -1,7 +1,7 @@
 """Compare how fast models decode on this machine.
 
-Each model has a worker process of its own: `python -m antiphon.evaluation.bench MODEL`. In one process they would disturb
-each other: once torch has used its threads, those of CTranslate2 are several times slower.
+Each model has a worker process of its own: `python -m antiphon.evaluation.bench MODEL`. In one process they would
+disturb each other: once torch has used its threads, those of CTranslate2 are several times slower.
 """
 
 from __future__ import annotations
