@@ -1,11 +1,11 @@
-"""Every context, score, order, encoder and decoder on one task: 20,000 words of the CMU dictionary, equally long.
+"""Compare every context, score, order, encoder and decoder on one task: 20,000 words of the CMU dictionary.
 
     python benchmarks/architectures.py TRAIN.tsv DEV.tsv --out runs/architectures [--only NAME ...]
 
-Trains each kind in turn (a kind that is done is not trained again) and prints the table of docs/lab-notes.md: PER and
-WER (greedy; a word is right if any of its pronunciations matches), target tokens a second in training, words a second
-in decoding, parameters. Of the dev words that are not in the training file, half choose the best weights of a run and
-the other half are what the table is about.
+Trains each kind for the same number of epochs (a finished kind is not trained again) and prints the table of
+docs/lab-notes.md: PER and WER (greedy; a word is right if it matches any of its pronunciations), target tokens a second
+in training, words a second in decoding, parameters. Of the dev words that are not in the training file, one half is for
+choosing the best weights of a run, the other half for the table.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Part = Mapping[str, object]
 
 SCORES = ("dot", "scaled-dot", "cosine", "bilinear", "additive", "concat")
 CELLS = ("rnn", "rnn-relu", "gru", "lstm")
-# One way of training for all: nothing is tuned to a kind.
+# The same hyperparameters for all: nothing is tuned to a kind.
 TRAINING = {
     "epochs": 4,
     "batch_tokens": 512,
@@ -66,7 +66,7 @@ def attended(decoder: Part, score: str = "additive", alignment: str = "soft", en
 
 
 def contexts() -> list[Kind]:
-    """One context for the whole answer: what it is, and how it is handed over."""
+    """Static contexts: their kind, and how the decoder gets them."""
     ways = [(kind, feed, "dense") for kind in ("last", "mean", "max") for feed in ("start", "every-step", "both")]
     return [
         Kind("context", f"{kind}, {feed}, {bridge}", encoder_decoder(ENCODER, context, PLAIN))
@@ -132,7 +132,7 @@ def some_words(train: Path, out: Path) -> Path:
 
 
 def unseen(train: Path, dev: Path, out: Path) -> tuple[Path, Path]:
-    """The lines of dev whose word is not in the training file: half to choose the weights by, half for the table."""
+    """The lines of dev whose word is not in the training file, in two halves: to choose weights, and for the table."""
     paths = out / "choose.tsv", out / "test.tsv"
     known = {line.split("\t")[0] for line in train.read_text("utf-8").split("\n")}
     lines = dev.read_text("utf-8").removesuffix("\n").split("\n")
@@ -144,7 +144,7 @@ def unseen(train: Path, dev: Path, out: Path) -> tuple[Path, Path]:
 
 
 def measure(kind: Kind, train: Path, dev: Path, test: Path, run: Path) -> dict[str, object]:
-    """Trains a kind and tests it; the row of the table."""
+    """Train and test a kind; return its row of the table."""
     overrides = [f"data.train={train}", f"data.dev={dev}", f"model={json.dumps(kind.model)}", "decoding.beam=1"]
     overrides += [f"training.{key}={value}" for key, value in TRAINING.items()]
     antiphon.train(read_config("g2p", overrides), run)
@@ -168,7 +168,7 @@ def measure(kind: Kind, train: Path, dev: Path, test: Path, run: Path) -> dict[s
 
 
 def table(rows: list[dict[str, object]]) -> str:
-    """As it stands in docs/lab-notes.md."""
+    """The table in docs/lab-notes.md."""
     lines = [
         "| | kind | PER | WER | training, tokens/s | decoding, words/s | parameters | training |",
         "|---|---|---|---|---|---|---|---|",

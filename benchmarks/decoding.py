@@ -28,7 +28,7 @@ from antiphon.api import read_examples
 from antiphon.data.build_tokenizer import SOURCE_TOKENIZER, TARGET_TOKENIZER, load_tokenizer
 from antiphon.data.pairs import Example
 from antiphon.data.tokenizers import EOS, PAD, SOS, UNK
-from antiphon.evaluation.bench import Candidate, Decode, Measurements, Task, measure, serve
+from antiphon.evaluation.bench import BenchModel, Decode, Measurements, Task, measure, serve
 from antiphon.ngrams.shortlist import SHORTLIST
 
 TASKS = [Task(beam, 1 if single else None, single) for beam in (1, 5) for single in (False, True)]
@@ -169,7 +169,7 @@ def comparison(
     """The table of these workers on the sources of a file, and the differences between them."""
     examples = read_examples(antiphon.load(run), pairs)[0][: options.count]
     candidates = [
-        Candidate(name, [sys.executable, __file__, "--worker", kind, path, str(options.threads)])
+        BenchModel(name, [sys.executable, __file__, "--worker", kind, path, str(options.threads)])
         for name, (kind, path) in workers.items()
         if not options.only or name in options.only
     ]

@@ -1,4 +1,4 @@
-"""The same answer in any company: decodes a file's first sources alone, in batches and shuffled, and compares.
+"""Batch invariance: decode the first sources of a file alone, in batches and shuffled, and compare the answers.
 
     python benchmarks/same_answer.py RUN PAIRS [--count 1000] [--beam 5]
 
@@ -20,24 +20,24 @@ TOLERANCE = 1e-4
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="The same answer in any company.")
+    parser = argparse.ArgumentParser(description="Compare answers across batch sizes.")
     parser.add_argument("run")
     parser.add_argument("pairs")
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--beam", type=int, default=5)
-    chosen = parser.parse_args()
-    generator = antiphon.load(chosen.run)
-    examples, _ = read_examples(generator, chosen.pairs)
-    texts = [example.source for example in examples[: chosen.count]]
+    options = parser.parse_args()
+    generator = antiphon.load(options.run)
+    examples, _ = read_examples(generator, options.pairs)
+    texts = [example.source for example in examples[: options.count]]
 
     def decode(order: list[int], size: int) -> list[Generation]:
         began = time.perf_counter()
-        found = generator.generate([texts[row] for row in order], beam=chosen.beam, batch_size=size, weights=False)
+        answers = generator.generate([texts[row] for row in order], beam=options.beam, batch_size=size, weights=False)
         print(f"  {len(order) / (time.perf_counter() - began):8.1f} sources/s", end="")
-        return [answer for _, answer in sorted(zip(order, found, strict=True), key=lambda pair: pair[0])]
+        return [answer for _, answer in sorted(zip(order, answers, strict=True), key=lambda pair: pair[0])]
 
     order = list(range(len(texts)))
-    print(f"{len(texts)} sources, beam {chosen.beam}\nbatch size   1", end="")
+    print(f"{len(texts)} sources, beam {options.beam}\nbatch size   1", end="")
     alone = decode(order, 1)
     print()
     worst = 0.0

@@ -23,7 +23,7 @@ from antiphon.errors import UserError
 from antiphon.inference.generator import Generator
 from antiphon.model_folder import open_model
 
-__all__ = ["Candidate", "Decode", "Measurements", "Speed", "Task", "compare", "measure", "serve"]
+__all__ = ["BenchModel", "Decode", "Measurements", "Speed", "Task", "compare", "measure", "serve"]
 
 RU_MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes
 SINGLES = 50  # texts that are decoded one by one
@@ -42,20 +42,20 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class BenchModel:
     """A model to measure: its name and the command line of its worker."""
 
     name: str
     command: list[str]
 
     @classmethod
-    def of_model(cls, path: str) -> Candidate:
+    def of_model(cls, path: str) -> BenchModel:
         return cls(path, [sys.executable, "-m", "antiphon.evaluation.bench", path])
 
 
 @dataclass
 class Measurements:
-    """The seconds of a candidate by task and round, its last outputs, and the peak memory of its process in MB."""
+    """The seconds of a model by task and round, its last outputs, and the peak memory of its process in MB."""
 
     name: str
     engine: str
@@ -89,7 +89,7 @@ def compare(
 ) -> list[Speed]:
     """The speed of model folders and exports, in batches and one by one."""
     batch, single = Task(beam, batch_size), Task(beam, 1, single=True)
-    candidates = [Candidate.of_model(model) for model in models]
+    candidates = [BenchModel.of_model(model) for model in models]
     measured = measure(candidates, texts, [batch, single], rounds=rounds, log=log)
     return [_speed(found, len(texts), batch, single) for found in measured]
 
@@ -110,7 +110,7 @@ def _speed(measured: Measurements, texts: int, batch: Task, single: Task) -> Spe
 
 
 def measure(
-    candidates: list[Candidate],
+    candidates: list[BenchModel],
     texts: list[str],
     tasks: list[Task],
     *,
@@ -149,7 +149,7 @@ def measure(
 class _Worker:
     """The process of a candidate, which answers a line of JSON with another."""
 
-    def __init__(self, candidate: Candidate) -> None:
+    def __init__(self, candidate: BenchModel) -> None:
         self.candidate = candidate
         self.process = subprocess.Popen(  # noqa: S603 (our own module)
             candidate.command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL

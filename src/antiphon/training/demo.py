@@ -1,4 +1,4 @@
-"""`antiphon demo`: a minute of training on something real, and a look at what came out."""
+"""`antiphon demo`: train for a minute on real data and show the result."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ SHOWN, MEASURED = 12, 1000
 
 
 def run_demo(out: Path, display: Display, console: Console, *, program: str = "antiphon", fresh: bool = False) -> None:
-    """Trains the recipe `demo` (or goes on with it), then reads aloud words it has never seen.
+    """Train the recipe `demo`, or resume it, and pronounce words that it has never seen.
 
-    `program` is what to type to start it again.
+    `program` is the command to print in suggestions.
     """
     console.print(
         "Learning to pronounce English from the CMU dictionary: spelling in, phones out. "
