@@ -25,7 +25,7 @@ from sacrebleu.metrics.bleu import BLEU
 
 import antiphon
 from antiphon.api import read_examples
-from antiphon.data.build_tokenizer import SOURCE_TOKENIZER, TARGET_TOKENIZER, load_tokenizer
+from antiphon.data.build_source import SOURCE_TOKENIZER, TARGET_TOKENIZER, load_tokenizer
 from antiphon.data.pairs import Example
 from antiphon.data.tokenizers import EOS, PAD, SOS, UNK
 from antiphon.evaluation.bench import BenchModel, Decode, Measurements, Task, measure, serve

@@ -22,8 +22,7 @@ from antiphon.config.load import read_config
 from antiphon.config.networks import EncoderDecoderConfig
 from antiphon.config.schema import Config
 from antiphon.config.yaml_text import explained_yaml
-from antiphon.data.build_source import load_source
-from antiphon.data.build_tokenizer import SOURCE_TOKENIZER, TARGET_TOKENIZER, load_tokenizer
+from antiphon.data.build_source import SOURCE_TOKENIZER, TARGET_TOKENIZER, load_source, load_tokenizer
 from antiphon.data.source import Source
 from antiphon.data.tokenizers import Tokenizer, by_symbol
 from antiphon.errors import ConfigError, ModelFolderError

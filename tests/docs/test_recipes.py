@@ -13,7 +13,7 @@ from antiphon.api import evaluate, load, train
 from antiphon.config.load import read_config, recipe_names, recipe_text
 from antiphon.config.schema import SourceConfig, TextConfig
 from antiphon.config.sources import AudioConfig, FeaturesConfig, FramesConfig
-from antiphon.data.build_tokenizer import train_tokenizer
+from antiphon.data.build_source import train_tokenizer
 from antiphon.data.pairs import DropLog, read_pairs
 from antiphon.models.build import build_for
 

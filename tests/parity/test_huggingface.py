@@ -16,7 +16,7 @@ from torch import Tensor
 from antiphon import api
 from antiphon.config.schema import Config, TextConfig
 from antiphon.data.batches import source_batch
-from antiphon.data.build_tokenizer import train_tokenizer
+from antiphon.data.build_source import train_tokenizer
 from antiphon.data.foreign_tokenizers import UNKNOWN
 from antiphon.data.tokenizers import EOS, PAD, SOS, SPECIALS, UNK, Tokenizer
 from antiphon.errors import UserError

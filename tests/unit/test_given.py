@@ -9,7 +9,7 @@ import pytest
 
 from antiphon.config.schema import Config
 from antiphon.config.yaml_text import explained_yaml
-from antiphon.data.build_tokenizer import reused_tokenizers
+from antiphon.data.build_source import reused_tokenizers
 from antiphon.data.prepare import prepare
 from antiphon.data.tokenizers import CharacterTokenizer, Tokenizer, WordTokenizer
 from antiphon.errors import ConfigError

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.config.schema import TextConfig
-from antiphon.data.build_tokenizer import load_tokenizer, train_tokenizer
+from antiphon.data.build_source import load_tokenizer, train_tokenizer
 from antiphon.data.subwords import SubwordTokenizer
 from antiphon.data.tokenizers import (
     EOS,
@@ -198,7 +198,7 @@ def test_nothing_to_learn_from(kind: str) -> None:
 def test_training_is_deterministic_across_processes() -> None:
     code = (
         "from antiphon.config.schema import TextConfig\n"
-        "from antiphon.data.build_tokenizer import train_tokenizer\n"
+        "from antiphon.data.build_source import train_tokenizer\n"
         f"texts = {TEXTS!r} + [chr(97 + n % 26) * (n % 7) + str(n) for n in range(500)]\n"
         "for kind in ('bpe', 'unigram'):\n"
         "    print(train_tokenizer(texts, TextConfig(tokens=kind, vocabulary=500)).fingerprint)\n"

@@ -15,8 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from antiphon.config.schema import DataConfig, TextConfig
-from antiphon.data.build_source import file_source, is_file, load_source
-from antiphon.data.build_tokenizer import ReusedTokenizers, load_tokenizer, reused_tokenizers, train_tokenizer
+from antiphon.data.build_source import (
+    ReusedTokenizers,
+    file_source,
+    is_file,
+    load_source,
+    load_tokenizer,
+    reused_tokenizers,
+    train_tokenizer,
+)
 from antiphon.data.corpus import Corpus, FileRows, FileRowsWriter, Ragged, RaggedWriter, Rows, RowWriter, SeveralRows
 from antiphon.data.encode import FileScan, HoldOut, PairEncoder, nothing_usable, source_names
 from antiphon.data.lines import open_bytes

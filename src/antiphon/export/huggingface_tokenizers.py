@@ -13,7 +13,7 @@ from typing import Any
 from tokenizers import Tokenizer as HuggingFaceTokenizer
 from tokenizers import models, pre_tokenizers
 
-from antiphon.data.build_tokenizer import SOURCE_TOKENIZER, TARGET_TOKENIZER, load_tokenizer
+from antiphon.data.build_source import SOURCE_TOKENIZER, TARGET_TOKENIZER, load_tokenizer
 from antiphon.data.foreign_tokenizers import UNKNOWN as NO_PIECE
 from antiphon.data.foreign_tokenizers import PieceTokenizer
 from antiphon.data.tokenizers import Tokenizer

@@ -10,7 +10,7 @@ import torch
 
 from antiphon.config.checks import check_config
 from antiphon.config.schema import Config, DataConfig
-from antiphon.data.build_tokenizer import reused_tokenizers
+from antiphon.data.build_source import reused_tokenizers
 from antiphon.data.corpus import SeveralRows
 from antiphon.data.encode import nothing_usable
 from antiphon.data.pairs import DropLog, read_pairs

@@ -20,8 +20,7 @@ import torch
 from antiphon._version import __version__
 from antiphon.config.schema import Config, DataConfig
 from antiphon.config.yaml_text import config_diff
-from antiphon.data.build_source import load_source
-from antiphon.data.build_tokenizer import load_tokenizer
+from antiphon.data.build_source import load_source, load_tokenizer
 from antiphon.data.prepare import Prepared
 from antiphon.data.source import Source
 from antiphon.errors import ModelFolderError, RunError

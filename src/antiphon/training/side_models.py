@@ -7,7 +7,7 @@ from pathlib import Path
 
 from antiphon.config.networks import EncoderDecoderConfig
 from antiphon.config.schema import DataConfig
-from antiphon.data.build_tokenizer import load_tokenizer
+from antiphon.data.build_source import load_tokenizer
 from antiphon.data.corpus import Corpus, Ragged
 from antiphon.data.encode import HoldOut, nothing_usable
 from antiphon.data.pairs import DropLog, read_pairs
