@@ -1,4 +1,4 @@
-"""Where prepared data lies, and how something whole gets there."""
+"""Atomic writes and the cache folder: a file or folder is complete or absent (temporary name, sync, rename)."""
 
 from __future__ import annotations
 
@@ -32,12 +32,10 @@ __all__ = [
     "write_text",
 ]
 
-# Writing so that nothing is ever half there: temporary name, sync, rename.
-
 TEMPORARY = ".making-"
-ASIDE = f"{TEMPORARY}aside-"  # holds a folder whose replacement is not in its place yet
+ASIDE = f"{TEMPORARY}aside-"  # a folder whose replacement is not in its place yet
 STALE_SECONDS = 24 * 3600
-MANY, WAITING = 200, 32  # files of a folder that are worth threads, and how many threads
+MANY_FILES, SYNC_THREADS = 200, 32  # from this number of files on, threads sync them
 REMEDIES = {
     errno.ENOSPC: "free some space",
     errno.EDQUOT: "free some space or raise your quota",
@@ -51,7 +49,7 @@ REMEDIES = {
 
 @contextmanager
 def disk_errors(path: Path, otherwise: str = "choose another folder") -> Iterator[None]:
-    """What the disk refuses becomes a sentence."""
+    """Turns an OSError into a DiskError with path, fact and remedy."""
     try:
         yield
     except OSError as error:
@@ -61,7 +59,7 @@ def disk_errors(path: Path, otherwise: str = "choose another folder") -> Iterato
 
 
 def sync(path: Path) -> None:
-    """Makes sure that a file or a folder's entries have reached the disk."""
+    """Wait until a file, or the entries of a folder, have reached the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -70,7 +68,7 @@ def sync(path: Path) -> None:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Replaces a file as a whole, or leaves it as it was."""
+    """Replace a file completely, or leave it unchanged."""
     temporary = path.with_name(f"{TEMPORARY}{path.name}.{os.getpid()}")
     with disk_errors(path):
         try:
@@ -89,15 +87,15 @@ def write_text(path: Path, text: str) -> None:
 
 
 def to_json(value: dict[str, Any]) -> str:
-    """JSON for people: indented, in the order given, real characters."""
+    """Readable JSON: indented, in the order of the keys, without escapes."""
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
 @contextmanager
 def publish(folder: Path, *, replace: bool = False, otherwise: str = "choose another folder") -> Iterator[Path]:
-    """A temporary folder to fill; when the block ends well it becomes `folder`, whole or not at all.
+    """A temporary folder to fill; when the block succeeds it becomes `folder`, completely or not at all.
 
-    Without `replace`, a folder that another process made in the meantime stays and ours is thrown away.
+    Without `replace`, a folder that another process made in the meantime stays and ours is removed.
     """
     with disk_errors(folder, otherwise):
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -117,7 +115,7 @@ def publish(folder: Path, *, replace: bool = False, otherwise: str = "choose ano
 
 
 def discard(folder: Path) -> None:
-    """Throws a folder away; at no moment is half of it there under its name."""
+    """Remove a folder; at no moment is half of it there under its name."""
     with disk_errors(folder):
         grave = Path(tempfile.mkdtemp(prefix=TEMPORARY, dir=folder.parent))
         folder.rename(grave / folder.name)
@@ -125,7 +123,7 @@ def discard(folder: Path) -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Clears up after a killed process: puts back what had no replacement yet, removes what was being made.
+    """Clean up after a killed process: restore folders without a replacement, remove unfinished ones.
 
     Only for a folder that no other process writes at the same time.
     """
@@ -139,17 +137,17 @@ def sweep(folder: Path) -> None:
 
 
 def _sync_all(paths: list[Path]) -> None:
-    """Each waits for the disk, so thousands of small files wait together: half a minute becomes a second."""
-    if len(paths) < MANY:
+    """Sync all paths; thousands of small files wait for the disk together, a second instead of half a minute."""
+    if len(paths) < MANY_FILES:
         for path in paths:
             sync(path)
         return
-    with ThreadPoolExecutor(WAITING) as pool:
+    with ThreadPoolExecutor(SYNC_THREADS) as pool:
         list(pool.map(sync, paths))
 
 
 def _exchange(temporary: Path, folder: Path) -> None:
-    """The old folder goes only when the new one is in its place; `sweep` mends a kill in between."""
+    """Replace a folder; the old one goes only when the new one is in its place. `sweep` repairs a kill in between."""
     aside = Path(tempfile.mkdtemp(prefix=ASIDE, dir=folder.parent))
     old = folder.rename(aside / folder.name)
     try:
@@ -170,7 +168,7 @@ def _rename(temporary: Path, folder: Path) -> None:
 
 
 def _remove_stale(parent: Path) -> None:
-    """Throws away what a killed process left behind long ago."""
+    """Remove the temporary files of processes that were killed long ago."""
     for path in parent.glob(f"{TEMPORARY}*"):
         try:
             old = time.time() - path.stat().st_mtime > STALE_SECONDS
@@ -202,5 +200,5 @@ def cache_folder() -> Path:
 
 
 def publish_in_cache(folder: Path, *, replace: bool = False) -> AbstractContextManager[Path]:
-    """As `files.publish`; the way out of a full disk is another cache."""
+    """`publish` for the cache; the remedy for a full disk is another cache."""
     return publish(folder, replace=replace, otherwise="set ANTIPHON_CACHE to another folder")

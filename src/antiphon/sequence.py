@@ -1,4 +1,4 @@
-"""Padded batches and their masks: padding lives only here.
+"""Padded batches and their masks; padding is handled only here.
 
 True in a mask is a real position, False is padding.
 """
@@ -16,7 +16,7 @@ from torch import Tensor
 
 __all__ = ["NO_COPY", "Carried", "Memory", "MultiSource", "Sequence", "State"]
 
-NO_COPY = -1  # in the place of a target token
+NO_COPY = -1  # instead of a target token
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Sequence:
 
     values: Tensor
     mask: Tensor
-    copies: Tensor | None = None  # [B, S]: the target token that each position is, or NO_COPY; None: nobody asks
+    copies: Tensor | None = None  # [B, S]: the target token of each position, or NO_COPY; None: not needed
 
     @classmethod
     def of_ids(cls, rows: Items[Items[int] | np.ndarray], pad: int) -> Sequence:
@@ -60,7 +60,7 @@ class Sequence:
 
     @property
     def last(self) -> Tensor:
-        """What stands at the last real position of each row [B, D]."""
+        """The values at the last real position of each row [B, D]."""
         last = (self.lengths - 1).view(-1, 1, 1).expand(-1, 1, self.values.size(-1))
         return self.values.gather(1, last).squeeze(1)
 
@@ -78,23 +78,25 @@ class MultiSource:
 
     @property
     def mask(self) -> Tensor:
-        """Of all parts side by side [B, S_1 + S_2 + ..]."""
+        """The masks of all parts side by side [B, S_1 + S_2 + ..]."""
         return torch.cat([part.mask for part in self.parts], dim=1)
 
     @property
     def copies(self) -> Tensor | None:
-        """Of all parts one after another, as they are joined [B, S]; those of a part that has none are NO_COPY."""
+        """The copies of all parts, joined as `Sequence.joined` does [B, S]; NO_COPY for a part without any."""
         if all(part.copies is None for part in self.parts):
             return None
-        none = [torch.full_like(part.mask, NO_COPY, dtype=torch.long) for part in self.parts]
-        columns = [one if part.copies is None else part.copies for part, one in zip(self.parts, none, strict=True)]
+        columns = [
+            torch.full_like(part.mask, NO_COPY, dtype=torch.long) if part.copies is None else part.copies
+            for part in self.parts
+        ]
         both = zip(columns, self.parts, strict=True)
         return Sequence.joined([Sequence(column.unsqueeze(-1), part.mask) for column, part in both]).values.squeeze(-1)
 
 
 @dataclass(frozen=True)
 class Memory:
-    """What the encoder knows: states h_1..h_n [B, S, H], mask [B, S], final h_n per layer [B, L, H].
+    """The output of an encoder: states h_1..h_n [B, S, H], mask [B, S], final h_n per layer [B, L, H].
 
     An encoder that is no recurrent network has one final state, that of the last real position [B, 1, H].
     """
@@ -102,16 +104,16 @@ class Memory:
     states: Tensor
     mask: Tensor
     final: Tensor
-    copies: Tensor | None = None  # [B, S]: the target token that each position is, or NO_COPY; None: nobody asks
+    copies: Tensor | None = None  # [B, S]: the target token of each position, or NO_COPY; None: not needed
 
     @classmethod
     def nothing(cls, rows: int) -> Memory:
-        """What a decoder without a source is told."""
+        """The memory of a decoder without a source."""
         return cls(torch.zeros(rows, 0, 0), torch.zeros(rows, 0, dtype=torch.bool), torch.zeros(rows, 0, 0))
 
 
 class State(Protocol):
-    """Where a decoder stands, as a value: one row for each hypothesis; those of a sentence lie side by side."""
+    """The state of a decoder, as a value: one row for each hypothesis; those of a sentence are neighbours."""
 
     def select(self, rows: Tensor) -> Self:
         """The state in which new row (b, j) continues old row rows[b, j]; rows [B', k'].
@@ -122,7 +124,7 @@ class State(Protocol):
 
 
 class Carried(State, Protocol):
-    """A state that goes on from batch to batch, and lies in a checkpoint in between."""
+    """A state that is kept from batch to batch, and saved in a checkpoint in between."""
 
     def detach(self) -> Self:
         """The same values, through which no gradient flows back."""

@@ -12,9 +12,9 @@ import soundfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from antiphon.config.sources import AudioConfig
+from antiphon.config.sources import AudioConfig, TimeMaskConfig
 from antiphon.data.audio import AudioReader, LogMel, mel_filters, resample, resampled_length
-from antiphon.data.augment import hide_times, hide_values, standardised
+from antiphon.data.augment import spec_augment, standardise
 from antiphon.data.source import Array
 
 SMALL = AudioConfig(rate=8000, mels=20)
@@ -264,12 +264,18 @@ def test_widths_have_an_effect(tmp_path: Path, axis: str) -> None:
 def test_short_sounds_stay_audible() -> None:
     """Of 10 steps 2 are hidden at most, of 6 values 3."""
     vectors = np.arange(60, dtype=np.float32).reshape(10, 6) ** 2
-    times = [hide_times(vectors, np.random.default_rng(seed), masks=1, width=50) for seed in range(50)]
-    values = [hide_values(vectors, np.random.default_rng(seed), masks=1, width=50) for seed in range(50)]
+    times = [
+        spec_augment(vectors, np.random.default_rng(seed), TimeMaskConfig(count=1, width=50), None)
+        for seed in range(50)
+    ]
+    values = [
+        spec_augment(vectors, np.random.default_rng(seed), None, TimeMaskConfig(count=1, width=50))
+        for seed in range(50)
+    ]
     assert max(int((one != vectors).any(1).sum()) for one in times) == 2
     assert max(int((one != vectors).any(0).sum()) for one in values) == 3
 
 
 def test_standardised_values_that_never_change_are_0() -> None:
-    found = standardised(np.array([[1.0, 5.0], [3.0, 5.0]]))
+    found = standardise(np.array([[1.0, 5.0], [3.0, 5.0]]))
     np.testing.assert_allclose(found, [[-1, 0], [1, 0]], atol=1e-4)

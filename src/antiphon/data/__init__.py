@@ -1,1 +1,1 @@
-"""From files to batches: lines, tables, pairs, tokenizers, sources, the prepared corpus."""
+"""Data from files to batches: lines, tables, pairs, tokenizers, sources, the prepared corpus."""

@@ -1,14 +1,12 @@
-"""Vectors that another program has found, in .npy and .npz files."""
+"""Vectors that another program has computed, in .npy and .npz files."""
 # T vectors, D width of a vector
 
 from __future__ import annotations
 
 import json
-import math
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -16,21 +14,21 @@ import numpy as np
 from numpy.lib import format as npy
 
 from antiphon.config.sources import FeaturesConfig
-from antiphon.data.augment import hide_times, hide_values, standardised
+from antiphon.data.augment import spec_augment, standardise
 from antiphon.data.source import Array, Random, UnreadableError
 
 __all__ = ["FeaturesReader"]
 
-NAME = "features"  # the array of an .npz that is read where there are several
+NAME = "features"  # of the array that is read where an .npz has several
 VERSIONS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 
 class FeaturesReader:
     """Arrays [T, D] of numbers, all of one width D.
 
-    A set (`ordered: false`) is sorted: by the first value of its vectors, then by the second, and so on. So the order
-    in the file changes nothing, whatever encoder follows. One that reads in order (recurrent, convolutional, with
-    positions) still reads an order, that of the sorted vectors; one without positions reads none.
+    A set (`ordered: false`) is sorted by the first value of its vectors, then by the second, and so on. So the order
+    in the file changes nothing, whatever the encoder. A recurrent or convolutional encoder, or one with positions,
+    reads the sorted order.
     """
 
     def __init__(self, config: FeaturesConfig, width: int) -> None:
@@ -39,75 +37,55 @@ class FeaturesReader:
 
     @staticmethod
     def first_width(cell: str) -> int:
-        """The width of this array; those that follow must have the same."""
+        """The width of this array; all others must have the same."""
         return _shape(cell)[1]
 
     def length(self, cell: str) -> int:
         length, width = _shape(cell)
-        self._same_width(width)
+        if width != self.size:
+            raise UnreadableError(f"its vectors have {width} values, the first array's have {self.size}")
         return length
 
     def read(self, cell: str, chance: Random | None = None) -> Array:
-        self.length(cell)  # what the header gives away is found before memory is asked for
+        self.length(cell)  # faults that the header tells, before memory is allocated
         vectors = _vectors(cell)
         if not self.config.ordered:
             vectors = vectors[np.lexsort(vectors.T[::-1])]
         if self.config.normalise:
-            vectors = standardised(vectors)
-        return vectors if chance is None else self._hidden(vectors, chance)
+            vectors = standardise(vectors)
+        if chance is None:
+            return vectors
+        return spec_augment(vectors, chance, self.config.masks.time, self.config.masks.values)
 
     def json(self) -> str:
         kept = {"width": self.size, "ordered": self.config.ordered, "normalise": self.config.normalise}
         return json.dumps({"kind": self.config.kind, **kept})
 
-    def _hidden(self, vectors: Array, chance: Random) -> Array:
-        masks = self.config.masks
-        if masks.time:
-            vectors = hide_times(vectors, chance, masks=masks.time.count, width=masks.time.width)
-        if masks.values:
-            vectors = hide_values(vectors, chance, masks=masks.values.count, width=masks.values.width)
-        return vectors
-
-    def _same_width(self, width: int) -> None:
-        if width != self.size:
-            raise UnreadableError(f"its vectors have {width} values, the first array's have {self.size}")
-
-
-@dataclass(frozen=True)
-class _Header:
-    shape: tuple[int, ...]
-    kind: np.dtype[np.generic]
-    starts: int  # bytes before the numbers
-
 
 def _shape(cell: str) -> tuple[int, int]:
-    """T and D, from the header alone."""
-    with _opened(cell) as (file, bytes_in_all):
-        header = _header(file)
-    if header.kind.kind not in "fiub":
-        raise UnreadableError(f"an array of {header.kind}, not of real numbers")
-    if len(header.shape) != 2:
-        raise UnreadableError(f"an array of rank {len(header.shape)} instead of 2 (vectors, values)")
-    length, width = header.shape
+    """T and D, from the header."""
+    with _open_array(cell) as (file, file_size):
+        read_header = VERSIONS.get(npy.read_magic(file))
+        if read_header is None:
+            raise UnreadableError("an array in a format that is not known here; save it with numpy.save")
+        shape, _, dtype = read_header(file)
+        start = file.tell()  # of the numbers
+    if dtype.kind not in "fiub":
+        raise UnreadableError(f"an array of {dtype}, not of real numbers")
+    if len(shape) != 2:
+        raise UnreadableError(f"an array of rank {len(shape)} instead of 2 (vectors, values)")
+    length, width = shape
     if not length or not width:
         raise UnreadableError(f"an empty array ({length} vectors of {width} values)")
-    if header.starts + math.prod(header.shape) * header.kind.itemsize > bytes_in_all:
+    if start + length * width * dtype.itemsize > file_size:
         raise UnreadableError("the file breaks off")
     return length, width
 
 
-def _header(file: IO[bytes]) -> _Header:
-    read = VERSIONS.get(npy.read_magic(file))
-    if read is None:
-        raise UnreadableError("an array in a format that is not known here; save it with numpy.save")
-    shape, _, kind = read(file)
-    return _Header(shape, kind, file.tell())
-
-
 def _vectors(cell: str) -> Array:
-    with _opened(cell) as (file, _):
+    with _open_array(cell) as (file, _):
         read = npy.read_array(file, allow_pickle=False)
-    with np.errstate(over="ignore"):  # a number too large for float32 is infinite, and found
+    with np.errstate(over="ignore"):  # a number too large for float32 becomes infinite
         vectors = np.ascontiguousarray(read, np.float32)
     if not np.isfinite(vectors).all():
         row, column = np.argwhere(~np.isfinite(vectors))[0] + 1
@@ -118,8 +96,8 @@ def _vectors(cell: str) -> Array:
 
 
 @contextmanager
-def _opened(cell: str) -> Iterator[tuple[IO[bytes], int]]:
-    """The file of an array, in a ZIP or not, and how many bytes it has."""
+def _open_array(cell: str) -> Iterator[tuple[IO[bytes], int]]:
+    """The file of an array, in a ZIP or not, and its size in bytes."""
     try:
         with Path(cell).open("rb") as outer:
             zipped = outer.read(2) == b"PK"

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from antiphon.config.sources import AudioConfig
-from antiphon.data.augment import hide_times, hide_values, standardised
+from antiphon.data.augment import spec_augment, standardise
 from antiphon.data.source import Array, Random, UnreadableError
 from antiphon.errors import MissingExtraError
 
@@ -23,8 +23,8 @@ __all__ = ["AudioReader", "LogMel", "mel_filters", "resample", "resampled_length
 
 RATES = range(1000, 768_001)  # a header that says otherwise is damaged
 HUGE = 0x7F000000  # bytes
-SILENCE = 1e-10  # the least power
-RANGE = 1e-8  # and what lies 80 dB below the loudest is silence, too
+SILENCE = 1e-10  # the lowest power
+RANGE = 1e-8  # power relative to the loudest that is silence, too: 80 dB below
 
 
 def resampled_length(length: int, rate: int, new_rate: int) -> int:
@@ -43,7 +43,7 @@ def resample(samples: Array, rate: int, new_rate: int) -> Array:
 
 
 class AudioReader:
-    """Log-mel spectra of WAV or FLAC files, each band to mean 0 and variance 1 within a sound."""
+    """Log-mel spectra of WAV or FLAC files; each band has mean 0 and variance 1 within a sound."""
 
     def __init__(self, config: AudioConfig) -> None:
         self.config = config
@@ -59,19 +59,13 @@ class AudioReader:
         spectra = self.spectra(resample(samples, rate, self.config.rate))
         if not np.isfinite(spectra).all():
             raise UnreadableError("samples too large for a spectrum; those of a sound are from -1 to 1")
-        spectra = standardised(spectra)
-        return spectra if chance is None else self._hidden(spectra, chance)
+        spectra = standardise(spectra)
+        if chance is None:
+            return spectra
+        return spec_augment(spectra, chance, self.config.masks.time, self.config.masks.mels)
 
     def json(self) -> str:
         return json.dumps(self.config.model_dump(include={"kind", "rate", "mels", "window", "step"}))
-
-    def _hidden(self, spectra: Array, chance: Random) -> Array:
-        masks = self.config.masks
-        if masks.time:
-            spectra = hide_times(spectra, chance, masks=masks.time.count, width=masks.time.width)
-        if masks.mels:
-            spectra = hide_values(spectra, chance, masks=masks.mels.count, width=masks.mels.width)
-        return spectra
 
 
 class LogMel:
@@ -122,7 +116,7 @@ def mel_filters(rate: int, mels: int, fft: int) -> Tensor:
 
 
 def _full_filters(rate: int, mels: int, window: int) -> Tensor:
-    """For the smallest FFT (a power of 2) that holds the window and has a frequency in every filter."""
+    """The mel filters for the smallest FFT (a power of 2) that holds the window and leaves no filter empty."""
     fft = 1 << (window - 1).bit_length()
     while not (filters := mel_filters(rate, mels, fft)).any(0).all():
         fft *= 2
@@ -130,16 +124,16 @@ def _full_filters(rate: int, mels: int, window: int) -> Tensor:
 
 
 def _header(cell: str) -> tuple[int, int]:
-    """Samples of a channel, and the rate."""
+    """The number of samples of a channel, and the rate."""
     soundfile = _extra("soundfile")
     _must_exist(cell)
     try:
-        found = soundfile.info(cell)
+        header = soundfile.info(cell)
     except (soundfile.SoundFileError, OSError, TypeError) as error:  # TypeError: a .raw file says nothing of itself
         raise UnreadableError(f"no sound that can be read, such as WAV or FLAC ({_reason(error)})") from error
     if _wav_breaks_off(Path(cell)):
         raise UnreadableError("the sound breaks off: the file is shorter than its header says")
-    return _usable(found.frames, found.samplerate)
+    return _usable(header.frames, header.samplerate)
 
 
 def _samples(cell: str) -> tuple[Array, int]:
@@ -158,11 +152,11 @@ def _samples(cell: str) -> tuple[Array, int]:
 
 
 def _wav_breaks_off(path: Path) -> bool:
-    """libsndfile reads what is left without a word."""
+    """True if a WAV file is shorter than its header says; libsndfile reads the rest without an error."""
     with path.open("rb") as file:
         head = file.read(12)
     promised = int.from_bytes(head[4:8], "little")
-    # Who writes to a pipe does not know the size and gives a huge one; some forget the last byte, which fills up.
+    # Programs that write to a pipe do not know the size and give a huge one; some omit the padding byte at the end.
     return head[:4] == b"RIFF" and promised < HUGE and path.stat().st_size < promised + 8 - 1
 
 
@@ -175,14 +169,14 @@ def _usable(samples: int, rate: int) -> tuple[int, int]:
 
 
 def _must_exist(cell: str) -> None:
-    if not os.path.exists(cell):  # unlike pathlib also of a name that is too long
+    if not os.path.exists(cell):  # unlike pathlib, accepts a name that is too long
         raise UnreadableError("no such file")
     if not os.path.isfile(cell):
         raise UnreadableError("not a file")
 
 
 def _reason(error: Exception) -> str:
-    """libsndfile's own words."""
+    """The message of libsndfile."""
     return str(getattr(error, "error_string", error)).rstrip(".")
 
 

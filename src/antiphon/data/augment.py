@@ -1,64 +1,65 @@
 """Data augmentation: SpecAugment for sound and vectors, random shifts, scales and contrast for pictures."""
-# S steps, D width of a vector
-# H height, W width, C colours
+# S steps, D width of a vector, H height, W width, C colours
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from antiphon.config.sources import PictureConfig
 from antiphon.data.source import Array, Random
 
-__all__ = ["Variation", "hide_times", "hide_values", "standardised"]
+__all__ = ["Masks", "PictureAugmentation", "spec_augment", "standardise"]
 
-LONGEST_SHARE = 5  # of an example, a stretch of time hides no more than a fifth: short sounds must stay audible
-WIDEST_SHARE = 2  # nor more than half of the values
-
+LONGEST_SHARE = 5  # a mask hides at most a fifth of the time: short sounds must stay audible
+WIDEST_SHARE = 2  # and at most half of the values
 EPSILON = 1e-5  # a value that never changes becomes 0
 
 
-def standardised(vectors: Array) -> Array:
+def standardise(vectors: Array) -> Array:
     """(x - mean) / √(var + ε), each of the D values over the S steps"""
     exact = vectors.astype(np.float64)
     centred = exact - exact.mean(0)
     return np.asarray(centred / np.sqrt(exact.var(0) + EPSILON), np.float32)
 
 
-def hide_times(vectors: Array, chance: Random, *, masks: int, width: int) -> Array:
-    """So many stretches of up to `width` steps become the mean of the example; [S, D] stays [S, D]."""
-    hidden = vectors.copy()
-    for start, end in _stretches(chance, masks, min(width, len(vectors) // LONGEST_SHARE), len(vectors)):
-        hidden[start:end] = vectors.mean(0)
-    return hidden
+class Masks(Protocol):
+    """The number of masks along one axis and the width of the widest: a section of the configuration."""
+
+    @property
+    def count(self) -> int: ...
+    @property
+    def width(self) -> int: ...
 
 
-def hide_values(vectors: Array, chance: Random, *, masks: int, width: int) -> Array:
-    """So many stretches of up to `width` values become their means over the example."""
-    hidden, size = vectors.copy(), vectors.shape[1]
-    for start, end in _stretches(chance, masks, min(width, size // WIDEST_SHARE), size):
-        hidden[:, start:end] = vectors[:, start:end].mean(0)
-    return hidden
+def spec_augment(vectors: Array, chance: Random, times: Masks | None, values: Masks | None) -> Array:
+    """SpecAugment: random stretches of time, then of values, become the mean over the example; [S, D] stays [S, D]."""
+    (S, D), masked = vectors.shape, vectors.copy()
+    for start, end in _masks(chance, times, S, S // LONGEST_SHARE):
+        masked[start:end] = vectors.mean(0)
+    vectors = masked.copy()
+    for start, end in _masks(chance, values, D, D // WIDEST_SHARE):
+        masked[:, start:end] = vectors[:, start:end].mean(0)
+    return masked
 
 
-def _stretches(chance: Random, count: int, widest: int, room: int) -> list[tuple[int, int]]:
-    """Width from U{0..widest}, then start from U{0..room - width}."""
-    found = []
-    for _ in range(count):
-        width = int(chance.integers(0, widest, endpoint=True))
-        start = int(chance.integers(0, room - width, endpoint=True))
-        found.append((start, start + width))
-    return found
-
-
-# Random changes of a picture in training: moved, resized, of another contrast.
+def _masks(chance: Random, masks: Masks | None, size: int, most: int) -> Iterator[tuple[int, int]]:
+    """Start and end of each mask: width from U{0..min(widest, most)}, then start from U{0..size - width}."""
+    if masks is None:
+        return
+    for _ in range(masks.count):
+        drawn = int(chance.integers(0, min(masks.width, most), endpoint=True))
+        start = int(chance.integers(0, size - drawn, endpoint=True))
+        yield start, start + drawn
 
 
 @dataclass(frozen=True)
-class Variation:
-    """What is done to one picture, or to all frames of one video."""
+class PictureAugmentation:
+    """Random shift, scale and contrast of one picture, or of all frames of one video."""
 
     right: float  # in heights
     down: float
@@ -66,8 +67,8 @@ class Variation:
     gamma: float
 
     @classmethod
-    def drawn(cls, config: PictureConfig, chance: Random, *, whole: bool) -> Variation | None:
-        """One at random; None: nothing may change. `whole`: it does not grow, which would cut off letters of a line."""
+    def drawn(cls, config: PictureConfig, chance: Random, *, whole: bool) -> PictureAugmentation | None:
+        """A random one, or None without options. `whole` only shrinks: growing would cut off letters of a line."""
         if not (config.shift or config.scale or config.contrast):
             return None
         right, down, scale, contrast = chance.uniform(-1.0, 1.0, size=4).tolist()
@@ -79,11 +80,11 @@ class Variation:
         )
 
     def apply(self, pixels: Array) -> Array:
-        """Bytes [H, W, C] of the same shape; beyond its edges, a picture goes on as it ends."""
+        """The picture, bytes [H, W, C]; pixels beyond its edges repeat the edge."""
         return self._shaded(self._placed(pixels))
 
     def _placed(self, pixels: Array) -> Array:
-        """For each new pixel what stood there: the window (left, top, right, bottom) of the old picture."""
+        """Shift and scale: the picture is a window (left, top, right, bottom) of the old one, resized."""
         from PIL import Image
 
         H, W, _ = pixels.shape
@@ -99,9 +100,9 @@ class Variation:
         return np.asarray(image.resize((W, H), Image.Resampling.BILINEAR, box=box)).reshape(pixels.shape)
 
     def _shaded(self, pixels: Array) -> Array:
-        """x' = x^γ for shades from 0 to 1: what is between black and white gets darker or lighter
+        """x' = x^γ for shades from 0 to 1, so that greys get darker or lighter
 
-        A network sees pictures standardised, so x' = m + f (x - m) would be the same picture to it.
+        Front ends standardise pictures, so to them x' = m + f (x - m) would be the same picture.
         """
         if self.gamma == 1.0:
             return pixels

@@ -257,7 +257,7 @@ class StreamBatches(Batches):
 
     @classmethod
     def of(cls, ids: Ints, *, window: int, budget: int, start: int, seed: int, carries: bool) -> StreamBatches:
-        """As many parallel streams as windows fit into the budget, but none shorter than a window."""
+        """One parallel stream for each window that fits into the budget, but none shorter than a window."""
         streams = max(1, min(budget // window, len(ids) // window))
         return cls(ids, window, streams, start, seed, carries)
 

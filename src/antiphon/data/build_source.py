@@ -11,7 +11,7 @@ from typing import Any
 from antiphon.config.load import read_config
 from antiphon.config.schema import DataConfig, SourceConfig, TextConfig
 from antiphon.config.sources import AudioConfig, FeaturesConfig, FramesConfig, ImageConfig
-from antiphon.data.source import FileSource, Reader, SeveralSources, SingleSource, Source, UnreadableError
+from antiphon.data.source import FileReader, FileSource, SeveralSources, SingleSource, Source, UnreadableError
 from antiphon.data.tokenizers import FORMAT, SYMBOLS, Tokenizer, damaged, read_json
 from antiphon.errors import ConfigError, DataError, ModelFolderError
 
@@ -77,7 +77,7 @@ def _build_part(config: SourceConfig, content: dict[str, Any]) -> SingleSource:
     return FileSource(config.kind, _reader(config, int(content.get("width") or 0)))
 
 
-def _reader(config: SourceConfig, width: int) -> Reader:
+def _reader(config: SourceConfig, width: int) -> FileReader:
     """The reader of a kind of files; the width of vectors in files is in no configuration."""
     if isinstance(config, FeaturesConfig):
         from antiphon.data.arrays import FeaturesReader
@@ -235,7 +235,7 @@ def _contradictions(side: Side, config: TextConfig, tokenizer: Tokenizer, learnt
 
 
 def _unequal_vocabularies(data: DataConfig, reused: ReusedTokenizers) -> list[str]:
-    """In a shared vocabulary an id is the same token on both sides, though each may split its texts differently."""
+    """Problems of a shared vocabulary: an id must be the same token on both sides, however each splits its texts."""
     target = reused.get("target")
     if not data.shared_vocabulary or target is None:
         return []

@@ -57,8 +57,8 @@ class PieceTokenizer(Tokenizer):
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         parts = [self._split_code(text) for text in texts]
-        found = self._inner.encode_batch([rest for _, rest in parts])
-        rows = zip(parts, found, strict=True)
+        encodings = self._inner.encode_batch([rest for _, rest in parts])
+        rows = zip(parts, encodings, strict=True)
         return [self._to_ids([*code, *_names(encoding, rest)]) for (code, rest), encoding in rows]
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -126,5 +126,5 @@ class _Alphabet:
 
 def _names(encoding: Encoding, text: str) -> list[str]:
     """The names of the pieces. One unknown to the inner tokenizer is its text: the other side may know it."""
-    found = zip(encoding.tokens, encoding.offsets, strict=True)
-    return [text[start:end] if piece == UNKNOWN else piece for piece, (start, end) in found]
+    named = zip(encoding.tokens, encoding.offsets, strict=True)
+    return [text[start:end] if piece == UNKNOWN else piece for piece, (start, end) in named]

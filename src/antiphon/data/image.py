@@ -11,29 +11,35 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from antiphon.config.sources import ImageConfig
-from antiphon.data.augment import Variation
+from antiphon.data.augment import PictureAugmentation
 from antiphon.data.source import Array, Random, UnreadableError
 from antiphon.errors import AntiphonError, MissingExtraError
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["SUFFIXES", "ImageReader", "fitted", "normalised", "open_picture", "scaled_width", "shown", "to_picture"]
+__all__ = [
+    "SUFFIXES",
+    "ImageReader",
+    "fit_picture",
+    "normalise_pixels",
+    "open_picture",
+    "shown",
+    "to_picture",
+]
 
-# A picture file as bytes of grey or of red, green and blue, whatever its format and mode.
-#
-# Only formats whose decoders are plain code are opened: Pillow hands an EPS to another program.
+# Only formats that Pillow decodes itself: it passes an EPS to another program.
 
 FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP", "PPM")
 SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".pbm")
-MOST_PIXELS = 64_000_000  # more is a slip or an attack: a small file can unfold to gigabytes
-ORIENTATION = 0x0112  # of EXIF: how the camera was held
+MOST_PIXELS = 64_000_000  # more is a mistake or an attack: a small file can decompress to gigabytes
+ORIENTATION = 0x0112  # the EXIF tag
 SIDEWAYS = (5, 6, 7, 8)
 
 
 @contextmanager
 def open_picture(path: str) -> Iterator[Image]:
-    """The picture with nothing but its header read; whatever fails while it is open becomes an UnreadableError."""
+    """The picture, of which only the header has been read; every failure while it is open is an UnreadableError."""
     try:
         from PIL import Image, UnidentifiedImageError
     except ImportError as error:
@@ -55,7 +61,7 @@ def open_picture(path: str) -> Iterator[Image]:
         raise UnreadableError("no such file") from error
     except IsADirectoryError as error:
         raise UnreadableError("a folder, not a picture") from error
-    except Exception as error:  # the decoders raise whatever a damaged file leads them to
+    except Exception as error:  # a damaged file can make the decoders raise anything
         raise UnreadableError(f"a damaged picture ({_first_line(error)})") from error
 
 
@@ -71,55 +77,55 @@ def _check_size(width: int, height: int) -> None:
 
 
 def _orientation(image: Image) -> int:
-    # Where it does not stand in the header, asking for it would decode a whole PNG.
+    # If it is not in the header, reading it would decode a whole PNG.
     return int(image.getexif().get(ORIENTATION, 1)) if "exif" in image.info else 1
 
 
 def _upright_size(image: Image) -> tuple[int, int]:
-    """Width and height as it is shown."""
+    """Width and height of the upright picture."""
     width, height = image.size
     return (height, width) if _orientation(image) in SIDEWAYS else (width, height)
 
 
 def scaled_width(image: Image, height: int) -> int:
-    """How wide it is once it is so high, aspect kept; at least 1."""
+    """The width at this height, aspect kept; at least 1."""
     across, down = _upright_size(image)
     width = max(1, round(across * height / down))
     _check_size(width, height)
     return width
 
 
-def fitted(image: Image, *, colour: bool, height: int, width: int | None) -> Array:
-    """Bytes [H, W, C], aspect kept; with a width, the picture lies in the middle of height x width.
+def fit_picture(image: Image, *, colour: bool, height: int, width: int | None) -> Array:
+    """Bytes [H, W, C], aspect kept; with a width, the picture is centred in height x width.
 
-    What it leaves free has its mean shade: for a network that sees pictures standardised, about 0.
+    The margins have its mean shade: about 0 for a front end that standardises pictures.
     """
     from PIL import Image, ImageOps
 
     across, down = _upright_size(image)
     if width is None:
-        room = (scaled_width(image, height), height)
+        size = (scaled_width(image, height), height)
     else:
         share = min(width / across, height / down)
-        room = (max(1, round(across * share)), max(1, round(down * share)))
-    image.draft(None, (max(room), max(room)))  # a large JPEG is decoded at a half, a quarter or an eighth
+        size = (max(1, round(across * share)), max(1, round(down * share)))
+    image.draft(None, (max(size), max(size)))  # a large JPEG is decoded at a half, a quarter or an eighth
     upright = ImageOps.exif_transpose(image) if _orientation(image) > 1 else image
-    small = _plain(upright, "RGB" if colour else "L").resize(room, Image.Resampling.BILINEAR)
+    small = _plain(upright, "RGB" if colour else "L").resize(size, Image.Resampling.BILINEAR)
     if width is not None:
         canvas = Image.new(small.mode, (width, height), _mean_shade(small))
-        canvas.paste(small, ((width - room[0]) // 2, (height - room[1]) // 2))
+        canvas.paste(small, ((width - size[0]) // 2, (height - size[1]) // 2))
         small = canvas
     return np.asarray(small).reshape(small.height, small.width, -1)
 
 
 def _mean_shade(image: Image) -> int | tuple[int, ...]:
-    """Of grey one number, of colours one each."""
+    """The mean grey, or the mean of each colour."""
     means = np.rint(np.asarray(image).mean((0, 1))).astype(int)
     return int(means) if means.ndim == 0 else tuple(int(mean) for mean in means)
 
 
 def _plain(image: Image, mode: str) -> Image:
-    """In 8 bits: grey is luminance (ITU-R 601), what is transparent shows white paper."""
+    """The picture in 8 bits; grey is luminance (ITU-R 601), transparent pixels are white."""
     from PIL import Image
 
     if image.mode.startswith(("I", "F")):
@@ -129,14 +135,14 @@ def _plain(image: Image, mode: str) -> Image:
         with_alpha = image.convert("RGBA")
         paper = Image.new("RGBA", image.size, "white")
         return Image.alpha_composite(paper, with_alpha).convert(mode)
-    # LAB does not go straight to grey.
+    # Pillow cannot convert LAB to grey directly.
     return (image.convert("RGB") if image.mode == "LAB" else image).convert(mode)
 
 
 def _shades(values: Array, brightest: float) -> Array:
-    """Bytes of shades from 0 (black) to `brightest`."""
+    """Shades from 0 (black) to `brightest` as bytes."""
     lowest, highest = float(values.min()), float(values.max())
-    if not (lowest >= 0.0 and highest <= brightest):  # also where one is not a number
+    if not (lowest >= 0.0 and highest <= brightest):  # false for NaN, too
         raise UnreadableError(f"shades from {lowest:g} to {highest:g}, where 0 to {brightest:g} are expected")
     return np.asarray(np.rint(values * np.float32(255.0 / brightest)), dtype=np.uint8)
 
@@ -156,7 +162,7 @@ def to_picture(frame: Array) -> Image:
 
 
 class ImageReader:
-    """A picture file becomes [W, H C]: for each column its pixels from the top, their colours side by side."""
+    """A picture as [W, H C]: for each column its pixels from the top, their colours side by side."""
 
     def __init__(self, config: ImageConfig) -> None:
         self.config = config
@@ -172,25 +178,25 @@ class ImageReader:
     def read(self, cell: str, chance: Random | None = None) -> Array:
         config = self.config
         with open_picture(cell) as image:
-            pixels = fitted(image, colour=config.colour, height=config.height, width=config.width)
-        if chance is not None and (variation := Variation.drawn(config, chance, whole=config.width is None)):
+            pixels = fit_picture(image, colour=config.colour, height=config.height, width=config.width)
+        if chance is not None and (variation := PictureAugmentation.drawn(config, chance, whole=config.width is None)):
             pixels = variation.apply(pixels)
-        return normalised(pixels.swapaxes(0, 1)).reshape(pixels.shape[1], self.size)
+        return normalise_pixels(pixels.swapaxes(0, 1)).reshape(pixels.shape[1], self.size)
 
     def picture(self, values: Array) -> Array:
-        """What was read [W, H C], as it looks: [H, W] or [H, W, 3] from 0 to 1."""
+        """The picture of values [W, H C]: [H, W] or [H, W, 3] from 0 to 1."""
         return shown(values.reshape(len(values), self.config.height, -1).swapaxes(0, 1))
 
     def json(self) -> str:
         return self.config.model_dump_json()
 
 
-def normalised(pixels: Array) -> Array:
-    """From bytes to -1 (black) .. 1 (white)."""
+def normalise_pixels(pixels: Array) -> Array:
+    """Bytes as numbers from -1 (black) to 1 (white)."""
     return np.ascontiguousarray(pixels, dtype=np.float32) / np.float32(127.5) - np.float32(1.0)
 
 
 def shown(values: Array) -> Array:
-    """From -1 .. 1 [..., C] to 0 .. 1, without the axis of a single colour."""
+    """Values from -1 to 1 [..., C] as shades from 0 to 1, without the axis of a single colour."""
     shades = (values + 1.0) / 2.0
     return shades[..., 0] if shades.shape[-1] == 1 else shades

@@ -30,7 +30,7 @@ class Line(NamedTuple):
 
 
 def read_lines(path: Path) -> Iterator[Line]:
-    """The lines of a file, decoded one by one; whatever is wrong with the file is a DataError."""
+    """The lines of a file, decoded one by one; every fault of the file is a DataError."""
     with open_bytes(path) as file:
         lines = lines_of(file, str(path))
         first = next(lines, None)
@@ -41,7 +41,7 @@ def read_lines(path: Path) -> Iterator[Line]:
 
 
 def lines_of(file: BinaryIO, name: str) -> Iterator[Line]:
-    """The lines of an open file or of stdin, as they come; `name` is what errors call it. No lines is no error."""
+    """The lines of an open file or of stdin as they come; errors call it `name`. An empty file is no error."""
     try:
         for number, raw in enumerate(_raw_lines(file, name), start=1):
             yield Line(number, _decode(name, number, raw if number > 1 else _without_mark(name, raw)))
@@ -50,7 +50,7 @@ def lines_of(file: BinaryIO, name: str) -> Iterator[Line]:
 
 
 def open_bytes(path: Path) -> BufferedReader:
-    """The file, open for reading as it is on disk; missing, a folder or forbidden is a DataError."""
+    """The file, open for reading bytes; DataError if it is missing, a folder or forbidden."""
     try:
         return path.open("rb")
     except FileNotFoundError as error:
@@ -63,7 +63,7 @@ def open_bytes(path: Path) -> BufferedReader:
 
 
 def _suggestion(path: Path) -> str:
-    """What the user may have meant by the name of a file that is not there."""
+    """A remedy for a file that does not exist: a similar name in its folder, or a hint."""
     if not path.parent.is_dir():
         return f"there is no folder {path.parent} either; check the path (relative paths start from where you are)"
     try:
@@ -77,10 +77,10 @@ def _suggestion(path: Path) -> str:
 
 
 def _raw_lines(file: BinaryIO, name: str) -> Iterator[bytes]:
-    """Lines with their ends, unpacked if the file is gzip (by its first bytes, whatever its name)."""
+    """Lines with their ends, decompressed if the first bytes are those of gzip, whatever the name."""
     buffered = file if isinstance(file, BufferedReader) else BufferedReader(cast("RawIOBase", file))
     try:
-        if not buffered.peek(2).startswith(GZIP_MAGIC):  # a look ahead, not a seek: pipes have no way back
+        if not buffered.peek(2).startswith(GZIP_MAGIC):  # peek, not seek: pipes cannot go back
             yield from buffered
             return
         with gzip.GzipFile(fileobj=buffered) as unpacked:
@@ -91,11 +91,11 @@ def _raw_lines(file: BinaryIO, name: str) -> Iterator[bytes]:
         raise DataError(f"{name}: the gzip file is damaged ({error}); copy or compress it again") from error
     finally:
         if buffered is not file and not buffered.closed:
-            buffered.detach()  # or the caller's file would be closed with it
+            buffered.detach()  # otherwise the caller's file would be closed, too
 
 
 def _without_mark(name: str, raw: bytes) -> bytes:
-    """The first line without the mark some editors put at the start of UTF-8 files."""
+    """The first line without the byte order mark of UTF-8."""
     if raw.startswith(UTF16_MARKS):
         raise DataError(f"{name}: the file is UTF-16; save it as UTF-8")
     return raw.removeprefix(UTF8_MARK)

@@ -126,7 +126,7 @@ def _folder(source: object, table: Path) -> str | None:
 
 
 def _is_below(path: str, folder: str) -> bool:
-    """By their names: a link inside the folder is the user's own."""
+    """True by the names alone: a link inside the folder is the user's own."""
     base, whole = os.path.abspath(folder), os.path.abspath(path)
     return whole != base and os.path.commonpath([base, whole]) == base
 

@@ -16,11 +16,11 @@ import numpy.typing as npt
 __all__ = [
     "Array",
     "Cells",
+    "FileReader",
     "FileSource",
     "Ints",
     "Random",
     "Read",
-    "Reader",
     "SeveralSources",
     "SingleSource",
     "Source",
@@ -37,15 +37,15 @@ Random = np.random.Generator
 
 
 class UnreadableError(Exception):
-    """What is wrong with the content of one cell: a fact in a few words, without the path or the row."""
+    """A fault in the content of one cell: a few words, without the path or the row."""
 
 
-class Reader(Protocol):
+class FileReader(Protocol):
     """Reads one source. The same cell gives the same array, whatever was read before."""
 
     @property
     def size(self) -> int:
-        """How many different tokens there are, or the width D of a vector."""
+        """The number of different tokens, or the width D of a vector."""
         ...
 
     def length(self, cell: str) -> int:
@@ -53,14 +53,14 @@ class Reader(Protocol):
         ...
 
     def read(self, cell: str, chance: Random | None = None) -> Array:
-        """Ids [S], or vectors [S, D] of float32. With `chance` as training wants it: shifted, masked, ...
+        """Ids [S], or vectors [S, D] of float32; `chance` draws the augmentation of training.
 
-        Whatever is drawn, the length stays what `length` says. UnreadableError if the file cannot be used.
+        Augmentation keeps the length. UnreadableError if the file cannot be used.
         """
         ...
 
     def json(self) -> str:
-        """All that a model folder has to keep of it."""
+        """The content of its file in a model folder."""
         ...
 
 
@@ -87,7 +87,7 @@ class Source(ABC):
     @property
     @abstractmethod
     def sizes(self) -> list[int]:
-        """Of each source: how many different tokens there are, or the width D of a vector."""
+        """The number of different tokens, or the width D of a vector, of each source."""
 
     @property
     @abstractmethod
@@ -96,7 +96,7 @@ class Source(ABC):
 
     @abstractmethod
     def json(self) -> str:
-        """All that a model folder has to keep of it."""
+        """The content of its file in a model folder."""
 
     def cells(self, line: str) -> Cells:
         """The cell of each part in a line of text. UnreadableError if there are more or fewer cells than parts."""
@@ -143,7 +143,7 @@ class SingleSource(Source):
 class FileSource(SingleSource):
     """A source that is a file: a picture, a sound, vectors, a video."""
 
-    def __init__(self, kind: str, reader: Reader) -> None:
+    def __init__(self, kind: str, reader: FileReader) -> None:
         self.kind = kind
         self.reader = reader
         self.size = reader.size
@@ -187,7 +187,7 @@ class SeveralSources(Source):
 
 
 def positions(read: Read) -> int:
-    """So many positions a network reads; a text has its </s>."""
+    """The number of positions that a network reads; a text has its </s>."""
     if isinstance(read, tuple):
         return sum(positions(part) for part in read)
     return len(read) + isinstance(read, list)

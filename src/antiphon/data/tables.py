@@ -1,4 +1,4 @@
-"""Lines as records: the columns of TSV and CSV, the keys of JSONL, the lines of plain text."""
+"""Lines as rows: the columns of TSV and CSV, the keys of JSONL, the lines of plain text."""
 
 from __future__ import annotations
 
@@ -29,14 +29,10 @@ __all__ = [
     "typical_row",
 ]
 
-# So many lines tell how many columns a table without a header has.
-HEAD = 100
-
-# A quoted field of CSV may go on over so many lines; beyond that the quote was meant as a plain character.
-QUOTED_LINES = 100
-# So many keys are remembered, to be named when the right one is missing.
-KEYS = 20
-# What the csv module says, and what we say.
+HEAD = 100  # lines that tell the number of columns of a table without a header
+QUOTED_LINES = 100  # of a quoted field of CSV; in a longer one the quote was meant as a plain character
+KEYS = 20  # of JSONL that are listed when the right one is missing
+# Messages of the csv module, and ours.
 CSV_FAULTS = {
     "unexpected end of data": "a quote is not closed",
     "field larger than field limit": f"a quoted field of more than {csv.field_size_limit():,} characters",
@@ -47,7 +43,7 @@ Format = Literal["tsv", "csv", "jsonl"]
 
 
 class Column(NamedTuple):
-    """A number or a name, and the key of the configuration that asks for it."""
+    """A column by number or name, and the key of the configuration that names it."""
 
     key: str
     name: int | str
@@ -77,7 +73,7 @@ def file_format(path: Path) -> Format:
 
 
 def is_plain_text(path: Path) -> bool:
-    """Whether a file is no table by its name; to a language model its lines are texts, tabs and all."""
+    """True if a file is no table by its name; to a language model its lines are texts, tabs included."""
     return _suffix(path) not in (".tsv", ".csv", ".jsonl")
 
 
@@ -86,16 +82,16 @@ def _suffix(path: Path) -> str:
 
 
 def reads_lines(path: Path, data: DataConfig) -> bool:
-    """Whether each line of a file is a text, tabs and all: of plain text, where there are no two columns to read.
+    """True if each line of a file is a text, tabs included: plain text without two columns to read.
 
-    There are none in a language model, and in a pretext task source and target are the same column.
+    A language model has none, and in a pretext task source and target are the same column.
     """
     same = data.text is not None and data.text.column == data.target.column == 0
     return is_plain_text(path) and (data.source is None or same)
 
 
 def parse_lines(path: Path, lines: Iterator[Line], data: DataConfig, *, table: bool = False) -> Iterator[ParsedLine]:
-    """What each line of a file holds; without a data.source every record is a text alone.
+    """The cells and references of each line of a file; without data.source each line is a text.
 
     With `table` a file has columns whatever its name is.
     """
@@ -107,19 +103,19 @@ def parse_lines(path: Path, lines: Iterator[Line], data: DataConfig, *, table: b
 
 
 def read_table_rows(path: Path, lines: Iterator[Line]) -> Iterator[TableRow]:
-    """The rows of a table, CSV or TSV; one that cannot be read has a fault and no cells."""
+    """The rows of a table, CSV or TSV; an unreadable row has a fault and no cells."""
     return _csv_rows(lines) if file_format(path) == "csv" else _tsv_rows(lines)
 
 
 def typical_row(rows: Sequence[TableRow]) -> TableRow:
-    """The first of the rows that have as many cells as most; a stray tab in one row does not matter."""
+    """The first row with the most frequent number of cells; a stray tab in one row does not matter."""
     readable = [row for row in rows if not row.fault]
     [(width, _)] = Counter(len(row.cells) for row in readable).most_common(1)
     return next(row for row in readable if len(row.cells) == width)
 
 
 def _parse_plain(path: Path, lines: Iterator[Line], data: DataConfig) -> Iterator[ParsedLine]:
-    """Plain text: a text on each line. In a stream an empty line is one, too."""
+    """Plain text: a text on each line. In a stream an empty line counts, too."""
     column = _columns(data)[-1]
     if column.name != 0:
         raise DataError(
@@ -136,7 +132,7 @@ def _parse_plain(path: Path, lines: Iterator[Line], data: DataConfig) -> Iterato
 
 
 def _parse_table(path: Path, rows: Iterator[TableRow], data: DataConfig) -> Iterator[ParsedLine]:
-    """A header sets the number of columns; without one, what most of the first lines have."""
+    """A table: the header gives the number of columns; without one, most of the first lines do."""
     columns = _columns(data)
     for first in rows:
         if not first.fault:
@@ -224,8 +220,8 @@ def _quoted_row(first: Line, lines: Iterator[Line], ahead: deque[Line]) -> Table
         return TableRow(first.number, next(csv.reader(feed(), strict=True)))
     except csv.Error as error:
         ahead.extendleft(reversed(taken))
-        said = next((ours for theirs, ours in CSV_FAULTS.items() if theirs in str(error)), None)
-        return TableRow(first.number, [], said or f"not CSV: {error}")
+        fault = next((ours for theirs, ours in CSV_FAULTS.items() if theirs in str(error)), f"not CSV: {error}")
+        return TableRow(first.number, [], fault)
 
 
 def _number(path: Path, column: Column, cells: list[str]) -> int:
@@ -244,7 +240,7 @@ def _number(path: Path, column: Column, cells: list[str]) -> int:
 
 
 def _no_such(path: Path, what: str, column: Column, names: list[str]) -> str:
-    """The sentence for a name that is not there."""
+    """The error for a name that does not exist."""
     name = str(column.name)
     close = difflib.get_close_matches(name, names, n=1)
     guess = f"did you mean {_quoted(close[0])}? " if close else ""
@@ -274,7 +270,7 @@ def _parsed(line: int, cells: Cells, targets: tuple[str, ...]) -> ParsedLine:
 
 
 def _json_object(text: str) -> dict[str, Any] | str:
-    """The object on a line, or what is wrong with it."""
+    """The object on a line, or its fault."""
     if not text.strip():
         return "empty line"
     try:

@@ -1,4 +1,4 @@
-"""Videos as sources: a row of frames, from a folder of pictures or an array."""
+"""Videos as sources: a sequence of frames, from a folder of pictures or an array."""
 # T frames, H height, W width, C colours
 
 from __future__ import annotations
@@ -6,19 +6,23 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from antiphon.config.sources import FramesConfig
-from antiphon.data.augment import Variation
-from antiphon.data.image import SUFFIXES, fitted, normalised, open_picture, shown, to_picture
+from antiphon.data.augment import PictureAugmentation
+from antiphon.data.image import SUFFIXES, fit_picture, normalise_pixels, open_picture, shown, to_picture
 from antiphon.data.source import Array, Random, UnreadableError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 __all__ = ["FramesReader"]
 
 
 class FramesReader:
-    """A folder of pictures, or an .npy array [T, H, W] or [T, H, W, C], becomes [T, H W C]."""
+    """A folder of pictures, or an .npy array [T, H, W] or [T, H, W, C], as [T, H W C]."""
 
     def __init__(self, config: FramesConfig) -> None:
         self.config = config
@@ -34,53 +38,52 @@ class FramesReader:
     def read(self, cell: str, chance: Random | None = None) -> Array:
         path = Path(cell)
         frames = self._from_folder(path) if os.path.isdir(path) else self._from_array(path)
-        if chance is not None and (variation := Variation.drawn(self.config, chance, whole=False)):
+        if chance is not None and (variation := PictureAugmentation.drawn(self.config, chance, whole=False)):
             frames = [variation.apply(frame) for frame in frames]
-        return normalised(np.stack(frames)).reshape(len(frames), self.size)
+        return normalise_pixels(np.stack(frames)).reshape(len(frames), self.size)
 
     def picture(self, values: Array) -> Array:
-        """What was read [T, H W C], as it looks: [T, H, W] or [T, H, W, 3] from 0 to 1."""
+        """The frames of values [T, H W C]: [T, H, W] or [T, H, W, 3] from 0 to 1."""
         return shown(values.reshape(len(values), self.config.height, self.config.width, -1))
 
     def json(self) -> str:
         return self.config.model_dump_json()
 
     def _from_folder(self, folder: Path) -> list[Array]:
-        config, frames = self.config, []
+        frames = []
         for path in _pictures(folder):
             try:
                 with open_picture(str(path)) as image:
-                    frames.append(fitted(image, colour=config.colour, height=config.height, width=config.width))
+                    frames.append(self._fit(image))
             except UnreadableError as error:
                 raise UnreadableError(f"{path.name}: {error}") from error
         return frames
 
     def _from_array(self, path: Path) -> list[Array]:
-        config = self.config
-        return [
-            fitted(to_picture(np.asarray(frame)), colour=config.colour, height=config.height, width=config.width)
-            for frame in _array(path)
-        ]
+        return [self._fit(to_picture(np.asarray(frame))) for frame in _array(path)]
+
+    def _fit(self, image: Image) -> Array:
+        return fit_picture(image, colour=self.config.colour, height=self.config.height, width=self.config.width)
 
 
 def _pictures(folder: Path) -> list[Path]:
-    """In the order of their names, in which 2 comes before 10."""
+    """The pictures of a folder in natural order: 2 comes before 10."""
     try:
-        found = [path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES and not path.name.startswith(".")]
+        paths = [path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES and not path.name.startswith(".")]
     except OSError as error:
         raise UnreadableError(f"a folder that cannot be read ({error.strerror})") from error
-    if not found:
+    if not paths:
         raise UnreadableError("a folder without pictures")
-    return sorted(found, key=lambda path: (_numbers_apart(path.name), path.name))
+    return sorted(paths, key=lambda path: (_natural_key(path.name), path.name))
 
 
-def _numbers_apart(name: str) -> list[tuple[str, int]]:
+def _natural_key(name: str) -> list[tuple[str, int]]:
     """'frame10.png' -> ('frame', 10), ('.png', 0)"""
     return [(text, int(digits or 0)) for text, digits in re.findall(r"([^0-9]*)([0-9]*)", name)]
 
 
 def _array(path: Path) -> Array:
-    """The array as it lies in the file; only what is looked at is read."""
+    """The array, mapped from the file."""
     try:
         array = np.lib.format.open_memmap(path, mode="r")  # refuses Python objects, and archives
     except FileNotFoundError as error:

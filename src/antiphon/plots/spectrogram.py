@@ -13,7 +13,7 @@ from matplotlib.image import AxesImage
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from antiphon.data.augment import standardised
+from antiphon.data.augment import standardise
 from antiphon.plots.style import (
     HEAT,
     INK,
@@ -82,7 +82,7 @@ def _draw_steps(axes: Axes, spectrum: NDArray[Any], *, sound: bool) -> None:
     """Draw each value relative to its own mean, so that small values show beside large ones."""
     S, D = spectrum.shape
     axes.imshow(
-        standardised(spectrum).T, cmap="gray_r", vmin=-_SPREAD, vmax=_SPREAD, aspect="auto", interpolation="nearest",
+        standardise(spectrum).T, cmap="gray_r", vmin=-_SPREAD, vmax=_SPREAD, aspect="auto", interpolation="nearest",
         origin="lower" if sound else "upper", extent=(0, S, 0, D) if sound else (0, S, D, 0),
     )  # fmt: skip
     axes.set_yticks([0.5, D - 0.5] if D > 1 else [0.5])
