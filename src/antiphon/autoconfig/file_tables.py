@@ -185,7 +185,7 @@ def median_shape(cells: list[str]) -> tuple[float, float] | None:
 
 def file_lengths(source: Any, cells: list[str]) -> list[int]:  # noqa: ANN401 (any section of files)
     """The lengths of the files that can be read, in positions."""
-    reader, lengths = file_source(source, cells).reader, []
+    reader, lengths = file_source(source, cells), []
     for cell in cells:
         try:
             lengths.append(reader.length(cell))

@@ -15,7 +15,7 @@ from numpy.lib import format as npy
 
 from antiphon.config.sources import FeaturesConfig
 from antiphon.data.augment import spec_augment, standardise
-from antiphon.data.source import Array, Random, UnreadableError
+from antiphon.data.source import Array, FileSource, Random, UnreadableError
 
 __all__ = ["FeaturesReader"]
 
@@ -23,7 +23,7 @@ NAME = "features"  # of the array that is read where an .npz has several
 VERSIONS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 
-class FeaturesReader:
+class FeaturesReader(FileSource):
     """Arrays [T, D] of numbers, all of one width D.
 
     A set (`ordered: false`) is sorted by the first value of its vectors, then by the second, and so on. So the order
@@ -33,6 +33,7 @@ class FeaturesReader:
 
     def __init__(self, config: FeaturesConfig, width: int) -> None:
         self.config = config
+        self.kind = config.kind
         self.size = width
 
     @staticmethod

@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from antiphon.config.sources import AudioConfig
 from antiphon.data.augment import spec_augment, standardise
-from antiphon.data.source import Array, Random, UnreadableError
+from antiphon.data.source import Array, FileSource, Random, UnreadableError
 from antiphon.errors import MissingExtraError
 
 __all__ = ["AudioReader", "LogMel", "mel_filters", "resample", "resampled_length"]
@@ -42,11 +42,12 @@ def resample(samples: Array, rate: int, new_rate: int) -> Array:
     return np.asarray(_extra("soxr").resample(longer, rate, new_rate)[:length])
 
 
-class AudioReader:
+class AudioReader(FileSource):
     """Log-mel spectra of WAV or FLAC files; each band has mean 0 and variance 1 within a sound."""
 
     def __init__(self, config: AudioConfig) -> None:
         self.config = config
+        self.kind = config.kind
         self.size = config.mels
         self.spectra = LogMel(rate=config.rate, mels=config.mels, window=config.window, step=config.step)
 

@@ -11,7 +11,7 @@ from typing import Any
 from antiphon.config.load import read_config
 from antiphon.config.schema import DataConfig, SourceConfig, TextConfig
 from antiphon.config.sources import AudioConfig, FeaturesConfig, FramesConfig, ImageConfig
-from antiphon.data.source import FileReader, FileSource, SeveralSources, SingleSource, Source, UnreadableError
+from antiphon.data.source import FileSource, SeveralSources, SingleSource, Source, UnreadableError
 from antiphon.data.tokenizers import FORMAT, SYMBOLS, Tokenizer, damaged, read_json
 from antiphon.errors import ConfigError, DataError, ModelFolderError
 
@@ -54,7 +54,7 @@ def combine_sources(sources: Sequence[SingleSource]) -> Source:
 def file_source(config: SourceConfig, cells: Iterable[str]) -> FileSource:
     """The source of a column of files; the first of `cells` that can be read gives the width of all vectors."""
     width = _first_width(cells) if isinstance(config, FeaturesConfig) else 0
-    return FileSource(config.kind, _reader(config, width))
+    return _reader(config, width)
 
 
 def load_source(path: Path, data: DataConfig) -> Source:
@@ -74,10 +74,10 @@ def _build_part(config: SourceConfig, content: dict[str, Any]) -> SingleSource:
         return build_tokenizer(content)
     if content["kind"] != config.kind:
         raise ValueError(f"of kind {content['kind']}, but config.yaml says {config.kind}")
-    return FileSource(config.kind, _reader(config, int(content.get("width") or 0)))
+    return _reader(config, int(content.get("width") or 0))
 
 
-def _reader(config: SourceConfig, width: int) -> FileReader:
+def _reader(config: SourceConfig, width: int) -> FileSource:
     """The reader of a kind of files; the width of vectors in files is in no configuration."""
     if isinstance(config, FeaturesConfig):
         from antiphon.data.arrays import FeaturesReader

@@ -12,7 +12,7 @@ import numpy as np
 
 from antiphon.config.sources import ImageConfig
 from antiphon.data.augment import PictureAugmentation
-from antiphon.data.source import Array, Random, UnreadableError
+from antiphon.data.source import Array, FileSource, Random, UnreadableError
 from antiphon.errors import AntiphonError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -161,15 +161,13 @@ def to_picture(frame: Array) -> Image:
     return Image.fromarray(_shades(frame[..., 0] if grey else frame, brightest))
 
 
-class ImageReader:
+class ImageReader(FileSource):
     """A picture as [W, H C]: for each column its pixels from the top, their colours side by side."""
 
     def __init__(self, config: ImageConfig) -> None:
         self.config = config
-
-    @property
-    def size(self) -> int:
-        return self.config.height * (3 if self.config.colour else 1)
+        self.kind = config.kind
+        self.size = config.height * (3 if config.colour else 1)
 
     def length(self, cell: str) -> int:
         with open_picture(cell) as image:

@@ -8,7 +8,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,6 @@ import numpy.typing as npt
 __all__ = [
     "Array",
     "Cells",
-    "FileReader",
     "FileSource",
     "Ints",
     "Random",
@@ -38,30 +37,6 @@ Random = np.random.Generator
 
 class UnreadableError(Exception):
     """A fault in the content of one cell: a few words, without the path or the row."""
-
-
-class FileReader(Protocol):
-    """Reads one source. The same cell gives the same array, whatever was read before."""
-
-    @property
-    def size(self) -> int:
-        """The number of different tokens, or the width D of a vector."""
-        ...
-
-    def length(self, cell: str) -> int:
-        """The positions of `read`, as cheaply as the file allows: from its header. UnreadableError as there."""
-        ...
-
-    def read(self, cell: str, chance: Random | None = None) -> Array:
-        """Ids [S], or vectors [S, D] of float32; `chance` draws the augmentation of training.
-
-        Augmentation keeps the length. UnreadableError if the file cannot be used.
-        """
-        ...
-
-    def json(self) -> str:
-        """The content of its file in a model folder."""
-        ...
 
 
 Cells = tuple[str, ...]  # one for each source of an example: a text, or the path of a file
@@ -99,10 +74,12 @@ class Source(ABC):
         """The content of its file in a model folder."""
 
     def cells(self, line: str) -> Cells:
-        """The cell of each part in a line of text. UnreadableError if there are more or fewer cells than parts."""
+        """The cell of each part in a line of text. UnreadableError if their number is wrong, or a path empty."""
         cells = split_cells(line, len(self.parts))
         if len(cells) != len(self.parts):
             raise UnreadableError(f"{len(cells)} cells for {len(self.parts)} sources; put a tab between them")
+        if any(isinstance(part, FileSource) and not cell for part, cell in zip(self.parts, cells, strict=True)):
+            raise UnreadableError("an empty path")
         return cells
 
     def shown(self, line: str) -> str:
@@ -141,28 +118,18 @@ class SingleSource(Source):
 
 
 class FileSource(SingleSource):
-    """A source that is a file: a picture, a sound, vectors, a video."""
+    """A source that is a file: a picture, a sound, vectors, a video. The same file always gives the same array."""
 
-    def __init__(self, kind: str, reader: FileReader) -> None:
-        self.kind = kind
-        self.reader = reader
-        self.size = reader.size
-
+    @abstractmethod
     def length(self, cell: str) -> int:
-        """The positions of `read`, from the header of the file. UnreadableError as there."""
-        return self.reader.length(_path(cell))
+        """The positions of `read`, as cheaply as the file allows: from its header. UnreadableError as there."""
 
+    @abstractmethod
     def read(self, cell: str, chance: Random | None = None) -> Array:
-        return self.reader.read(_path(cell), chance)
+        """Vectors [S, D] of float32; `chance` draws the augmentation of training, which keeps the length.
 
-    def json(self) -> str:
-        return self.reader.json()
-
-
-def _path(cell: str) -> str:
-    if not cell:  # to pathlib, that is the current folder
-        raise UnreadableError("an empty path")
-    return cell
+        UnreadableError if the file cannot be used.
+        """
 
 
 class SeveralSources(Source):

@@ -13,7 +13,7 @@ import numpy as np
 from antiphon.config.sources import FramesConfig
 from antiphon.data.augment import PictureAugmentation
 from antiphon.data.image import SUFFIXES, fit_picture, normalise_pixels, open_picture, shown, to_picture
-from antiphon.data.source import Array, Random, UnreadableError
+from antiphon.data.source import Array, FileSource, Random, UnreadableError
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -21,15 +21,13 @@ if TYPE_CHECKING:
 __all__ = ["FramesReader"]
 
 
-class FramesReader:
+class FramesReader(FileSource):
     """A folder of pictures, or an .npy array [T, H, W] or [T, H, W, C], as [T, H W C]."""
 
     def __init__(self, config: FramesConfig) -> None:
         self.config = config
-
-    @property
-    def size(self) -> int:
-        return self.config.height * self.config.width * (3 if self.config.colour else 1)
+        self.kind = config.kind
+        self.size = config.height * config.width * (3 if config.colour else 1)
 
     def length(self, cell: str) -> int:
         path = Path(cell)
