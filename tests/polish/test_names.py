@@ -17,13 +17,9 @@ SHARED_CLASS_NAMES: dict[str, str] = {}
 CLASSES_TO_RENAME = {
     "Aligned",
     "Choice",
-    "Encoder",
     "Engine",
     "Heads",
     "Layout",
-    "Place",
-    "Reader",
-    "Record",
     "Sample",
     "Seen",
     "Size",
