@@ -21,8 +21,8 @@ from antiphon.cli.generate import as_dict
 from antiphon.config.checks import check_config
 from antiphon.config.schema import Config
 from antiphon.config.sources import FeaturesConfig
+from antiphon.data.arrays import FeaturesReader
 from antiphon.data.batches import source_batch
-from antiphon.data.source import FileSource
 from antiphon.data.tokenizers import UNK, WordTokenizer, by_number, by_symbol
 from antiphon.errors import UserError
 from antiphon.inference.generator import Generator
@@ -138,7 +138,7 @@ def test_which_token_a_token_is() -> None:
     assert by_symbol(SOURCE, TARGET).tolist() == [-1, -1, -1, UNK, UNK, UNK, 6, 5, 4]
     assert by_symbol(SOURCE, SOURCE).tolist() == by_number(9, 9).tolist() == [-1, -1, -1, UNK, 4, 5, 6, 7, 8]
     assert by_number(9, 6).tolist() == [-1, -1, -1, UNK, 4, 5, UNK, UNK, UNK]
-    assert by_symbol(FileSource.__new__(FileSource), TARGET) is None
+    assert by_symbol(FeaturesReader.__new__(FeaturesReader), TARGET) is None
 
 
 def test_of_several_sources_only_texts_are_copied() -> None:
