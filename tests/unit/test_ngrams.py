@@ -6,7 +6,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from antiphon.models.frontends.text_frontend import NgramEmbedding, hash_ngrams
+from antiphon.models.frontends.frontend import NgramEmbedding, hash_ngrams
 from antiphon.sequence import Sequence
 
 ROWS = [[3, 4, 3, 4, 5], [4, 3, 4, 3]]

@@ -64,8 +64,7 @@ from antiphon.models.encoders.encoder import Encoder, NoEncoder
 from antiphon.models.encoders.multi_source import ConcatenatedFrontEnds, MultiEncoder, SeparateFrontEnds
 from antiphon.models.encoders.rnn import RecurrentEncoder
 from antiphon.models.encoders.transformer_encoder import TransformerEncoder
-from antiphon.models.frontends.frontend import FrontEnd
-from antiphon.models.frontends.text_frontend import NgramEmbedding, SourceEmbedding
+from antiphon.models.frontends.frontend import FrontEnd, NgramEmbedding, SourceEmbedding
 from antiphon.models.layers.blocks import BlockSpec, LayerNorm, MaskedBatchNorm, Norm
 from antiphon.models.layers.embedding import TokenEmbedding, embedding_table
 from antiphon.models.layers.positions import LearntPositions, NoPositions, Positions, SinusoidalPositions

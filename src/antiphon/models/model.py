@@ -13,8 +13,7 @@ from antiphon.models.decoders.decoder import AttentionWeights, Decoder, PrefixDe
 from antiphon.models.encoders.ctc import CTCHead
 from antiphon.models.encoders.encoder import Encoder
 from antiphon.models.encoders.multi_source import ConcatenatedFrontEnds, SeparateFrontEnds
-from antiphon.models.frontends.frontend import FrontEnd
-from antiphon.models.frontends.text_frontend import SourceEmbedding
+from antiphon.models.frontends.frontend import FrontEnd, SourceEmbedding
 from antiphon.sequence import Memory, MultiSource, Sequence, State
 
 __all__ = ["Concatenated", "EncoderDecoder", "LanguageModel", "SequenceModel"]

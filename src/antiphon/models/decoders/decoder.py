@@ -11,20 +11,16 @@ from typing import Generic, TypeVar
 import torch
 from torch import Tensor, nn
 
-from antiphon.models.attention import ProjectedMemory, SampledAlignment
-from antiphon.models.decoders.copying import CopyProbabilities
+from antiphon.models.attention import Attended, AttentionContext, ProjectedMemory, SampledAlignment
+from antiphon.models.decoders.copying import CopyMechanism, CopyProbabilities
+from antiphon.models.layers.embedding import TokenEmbedding
+from antiphon.models.layers.recurrent import RecurrentStack
 from antiphon.sequence import Memory, Sequence, State
 
 __all__ = [
-    "AttentionWeights",
-    "Bridge",
-    "Decoder",
-    "DirectBridge",
-    "OutputLayer",
-    "PrefixDecoder",
-    "RecurrentState",
-    "Step",
-]
+    "AttentionDecoder", "AttentionWeights", "Bridge", "Decoder", "DirectBridge", "OutputLayer", "PrefixDecoder",
+    "RecurrentState", "Step",
+]  # fmt: skip
 
 S = TypeVar("S", bound=State)
 BLOCK = 1024  # tokens of the output layer whose weights fit into a core's cache
@@ -95,6 +91,53 @@ class PrefixDecoder(Decoder[S]):
     @abstractmethod
     def read_prefix(self, source: Sequence, state: S) -> S:
         """The state after the real positions of source vectors [B, S, E]."""
+
+
+class AttentionDecoder(Decoder[RecurrentState]):
+    """A recurrent decoder with attention, an output o and logits W o + b; with `copying`, a mixture with copies
+
+    A subclass decides when to attend: before its step, or after.
+    """
+
+    word_in_output: bool  # the token y_{i-1} enters o_i directly
+
+    def __init__(
+        self,
+        *,
+        embedding: TokenEmbedding,
+        stack: RecurrentStack,
+        context: AttentionContext,
+        bridge: Bridge,
+        dropout: float,
+        input_feeding: bool = False,
+        copying: bool = False,
+    ) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.stack = stack
+        self.context = context
+        self.bridge = bridge
+        self.input_feeding = input_feeding  # o_{i-1} enters step i
+        features = stack.size + context.size + (embedding.size if self.word_in_output else 0)
+        self.combine = nn.Linear(features, stack.size)
+        self.dropout = nn.Dropout(dropout)
+        self.output = OutputLayer(stack.size, embedding.tokens)
+        self.copying = CopyMechanism(query=stack.size + context.size + embedding.size) if copying else None
+
+    def start(self, memory: Memory) -> RecurrentState:
+        layers = self.bridge(memory.final)
+        attended = layers[0].new_zeros(layers[0].size(0), self.stack.size if self.input_feeding else 0)
+        return RecurrentState(layers, attended, source=self.context.prepare(memory))
+
+    def _predict(
+        self, outputs: Tensor, words: Tensor, tops: Tensor, attended: Attended, state: RecurrentState
+    ) -> Step[RecurrentState]:
+        """Outputs o, token vectors, top states [R, T, D] and their attention → the Step that ends in `state`."""
+        logits, copied = self.output(outputs), None
+        if self.copying is not None:
+            query = torch.cat([tops, attended.context, words], dim=-1)
+            logits, copied = self.copying(logits, query, attended.weights, state.source.copies)
+        return Step(logits, state, attended.weights, attended.sampled, copied)
 
 
 class OutputLayer(nn.Linear):
