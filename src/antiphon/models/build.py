@@ -5,55 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from collections.abc import Sequence as Items
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from antiphon.config.networks import (
-    AttentionConfig,
-    BahdanauConfig,
-    ConcatenatedConfig,
-    ConvolutionalEncoderConfig,
-    DecoderConfig,
-    EncoderConfig,
-    EncoderDecoderConfig,
-    FrontConfig,
-    LanguageModelConfig,
-    LuongConfig,
-    ModelConfig,
-    MultiHeadConfig,
-    NoEncoderConfig,
-    PlainConfig,
-    RecurrentEncoderConfig,
-    StaticContextConfig,
-    TransformerConfig,
-    TransformerDecoderConfig,
-    TransformerEncoderConfig,
-    fronts_of,
-    learnt_positions,
-    vector_size,
-)
+from antiphon.config import networks
+from antiphon.config.networks import DecoderConfig, EncoderConfig, EncoderDecoderConfig, TransformerConfig, vector_size
 from antiphon.config.schema import SourceConfig, TextConfig
 from antiphon.data.tokenizers import PAD, SPECIALS, by_number
 from antiphon.errors import ConfigError
-from antiphon.models.attention import (
-    AdditiveScore,
-    Alignment,
-    AttentionContext,
-    BilinearScore,
-    ConcatScore,
-    CosineScore,
-    DotScore,
-    HardAlignment,
-    ScaledDotScore,
-    Score,
-    SoftAlignment,
-)
+from antiphon.models import attention
+from antiphon.models.attention import Alignment, AttentionContext, Score
 from antiphon.models.build_frontends import FRONT_ENDS, SourceSpec, build_front_end
 from antiphon.models.decoders.bahdanau import BahdanauDecoder
-from antiphon.models.decoders.decoder import Bridge, Decoder, DirectBridge
+from antiphon.models.decoders.decoder import AttentionDecoder, Bridge, DirectBridge
 from antiphon.models.decoders.luong import LuongDecoder
 from antiphon.models.decoders.plain import PlainDecoder
 from antiphon.models.decoders.static_context import POOLS, StaticContext
@@ -74,26 +41,22 @@ from antiphon.models.model import Concatenated, EncoderDecoder, LanguageModel, S
 __all__ = ["ALIGNMENTS", "DECODERS", "ENCODERS", "FRONT_ENDS", "MODELS", "SCORES", "build_for", "build_model"]
 
 SCORES: dict[str, type[Score]] = {
-    "dot": DotScore,
-    "scaled-dot": ScaledDotScore,
-    "cosine": CosineScore,
-    "bilinear": BilinearScore,
-    "additive": AdditiveScore,
-    "concat": ConcatScore,
+    "dot": attention.DotScore,
+    "scaled-dot": attention.ScaledDotScore,
+    "cosine": attention.CosineScore,
+    "bilinear": attention.BilinearScore,
+    "additive": attention.AdditiveScore,
+    "concat": attention.ConcatScore,
 }
 ALIGNMENTS: dict[str, Callable[[Any], Alignment]] = {
-    "soft": lambda _: SoftAlignment(),
-    "hard": lambda config: HardAlignment(decay=config.baseline, entropy=config.entropy),
+    "soft": lambda _: attention.SoftAlignment(),
+    "hard": lambda config: attention.HardAlignment(decay=config.baseline, entropy=config.entropy),
 }
 NORMS: dict[str, type[Norm]] = {"layer": LayerNorm, "batch": MaskedBatchNorm}
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": torch.relu_,
-    "gelu": functional.gelu,
-    "swish": functional.silu,
-}
+ACTIVATIONS = {"relu": torch.relu_, "gelu": functional.gelu, "swish": functional.silu}
 
 
-def _recurrent_encoder(config: RecurrentEncoderConfig) -> Encoder:
+def _recurrent_encoder(config: networks.RecurrentEncoderConfig) -> Encoder:
     return RecurrentEncoder(
         kind=config.kind,
         inputs=config.embedding,
@@ -106,16 +69,15 @@ def _recurrent_encoder(config: RecurrentEncoderConfig) -> Encoder:
     )
 
 
-def _positions(config: ConvolutionalEncoderConfig | TransformerConfig) -> Positions:
+def _positions(config: networks.ConvolutionalEncoderConfig | TransformerConfig) -> Positions:
     scale = config.scale if isinstance(config, TransformerConfig) else True
-    if config.positions.kind == "none":
-        return NoPositions(size=config.size, scale=scale)
-    if longest := learnt_positions(config):
+    if longest := networks.learnt_positions(config):
         return LearntPositions(longest=longest, size=config.size, scale=scale)
-    return SinusoidalPositions(size=config.size, scale=scale)
+    kind = NoPositions if config.positions.kind == "none" else SinusoidalPositions
+    return kind(size=config.size, scale=scale)
 
 
-def _convolutional_encoder(config: ConvolutionalEncoderConfig) -> Encoder:
+def _convolutional_encoder(config: networks.ConvolutionalEncoderConfig) -> Encoder:
     return ConvolutionalEncoder(
         inputs=config.embedding,
         size=config.size,
@@ -139,26 +101,19 @@ def _block_spec(config: TransformerConfig) -> BlockSpec:
     )
 
 
-def _transformer_encoder(config: TransformerEncoderConfig) -> Encoder:
+def _transformer_encoder(config: networks.TransformerEncoderConfig) -> Encoder:
     return TransformerEncoder(spec=_block_spec(config), layers=config.layers, positions=_positions(config))
 
 
-def _no_encoder(config: NoEncoderConfig) -> Encoder:
-    return NoEncoder(size=config.size, dropout=config.dropout)
-
-
 ENCODERS: dict[str, Callable[[Any], Encoder]] = {
-    "lstm": _recurrent_encoder,
-    "gru": _recurrent_encoder,
-    "rnn": _recurrent_encoder,
-    "rnn-relu": _recurrent_encoder,
+    **dict.fromkeys(("lstm", "gru", "rnn", "rnn-relu"), _recurrent_encoder),
     "cnn": _convolutional_encoder,
     "transformer": _transformer_encoder,
-    "none": _no_encoder,
+    "none": lambda config: NoEncoder(size=config.size, dropout=config.dropout),
 }
 
 
-def _attention(config: AttentionConfig, *, query: int, memory: int) -> AttentionContext:
+def _attention(config: networks.AttentionConfig, *, query: int, memory: int) -> AttentionContext:
     try:
         score = SCORES[config.score](query=query, key=memory, size=config.size or query)
     except ValueError as error:
@@ -169,82 +124,62 @@ def _attention(config: AttentionConfig, *, query: int, memory: int) -> Attention
     return AttentionContext(score=score, alignment=ALIGNMENTS[config.alignment.kind](config.alignment), size=memory)
 
 
-def _static(config: StaticContextConfig, *, decoder: PlainConfig, memory: int, parts: int) -> StaticContext:
-    bridge = None
-    if config.feed != "every-step":
-        kind = DirectBridge if config.bridge == "direct" else Bridge
-        bridge = kind(memory=memory, size=decoder.size, layers=decoder.layers, parts=parts)
-    return StaticContext(pool=POOLS[config.kind], bridge=bridge, every_step=config.feed != "start")
-
-
-def _stack(config: BahdanauConfig | LuongConfig | PlainConfig, *, beside: int) -> RecurrentStack:
+def _stack(config: networks.RecurrentDecoderConfig, *, beside: int) -> RecurrentStack:
     """`beside` is the size of the other inputs of a step, beside the token's embedding."""
+    inputs = config.embedding + beside
     return RecurrentStack(
-        cell=config.cell,
-        inputs=config.embedding + beside,
-        size=config.size,
-        layers=config.layers,
-        dropout=config.dropout,
+        cell=config.cell, inputs=inputs, size=config.size, layers=config.layers, dropout=config.dropout
     )
 
 
-def _bridge(config: BahdanauConfig | LuongConfig, *, memory: int, stack: RecurrentStack) -> Bridge:
-    return Bridge(memory=memory, size=config.size, layers=config.layers, parts=stack.parts)
-
-
-def _bahdanau(
-    config: BahdanauConfig, context: AttentionConfig, *, memory: int, table: nn.Embedding, copying: bool
-) -> BahdanauDecoder:
-    stack = _stack(config, beside=memory)
-    return BahdanauDecoder(
+def _attention_decoder(
+    config: networks.BahdanauConfig | networks.LuongConfig,
+    context: networks.AttentionConfig,
+    *,
+    memory: int,
+    table: nn.Embedding,
+    copying: bool,
+) -> AttentionDecoder:
+    """Into a step goes the context (Bahdanau), or with input feeding the last attentional state (Luong)."""
+    kind = BahdanauDecoder if isinstance(config, networks.BahdanauConfig) else LuongDecoder
+    feeding = isinstance(config, networks.LuongConfig) and config.input_feeding
+    stack = _stack(config, beside=memory if kind is BahdanauDecoder else config.size * feeding)
+    return kind(
         embedding=TokenEmbedding(table=table, dropout=config.dropout),
         stack=stack,
         context=_attention(context, query=config.size, memory=memory),
-        bridge=_bridge(config, memory=memory, stack=stack),
+        bridge=Bridge(memory=memory, size=config.size, layers=config.layers, parts=stack.parts),
         dropout=config.dropout,
-        copying=copying,
-    )
-
-
-def _luong(
-    config: LuongConfig, context: AttentionConfig, *, memory: int, table: nn.Embedding, copying: bool
-) -> LuongDecoder:
-    stack = _stack(config, beside=config.size if config.input_feeding else 0)
-    return LuongDecoder(
-        embedding=TokenEmbedding(table=table, dropout=config.dropout),
-        stack=stack,
-        context=_attention(context, query=config.size, memory=memory),
-        bridge=_bridge(config, memory=memory, stack=stack),
-        dropout=config.dropout,
-        input_feeding=config.input_feeding,
+        input_feeding=feeding,
         copying=copying,
     )
 
 
 def _plain(
-    config: PlainConfig,
-    context: StaticContextConfig | None,
+    config: networks.PlainConfig,
+    context: networks.StaticContextConfig | None,
     *,
     memory: int,
     table: nn.Embedding,
-    copying: bool = False,  # noqa: ARG001 (without attention there is no copying)
+    copying: bool,  # noqa: ARG001 (without attention there is no copying)
 ) -> PlainDecoder:
-    stack = _stack(config, beside=memory if context and context.feed != "start" else 0)
-    return PlainDecoder(
-        embedding=TokenEmbedding(table=table, dropout=config.dropout),
-        stack=stack,
-        context=_static(context, decoder=config, memory=memory, parts=stack.parts) if context else None,
-        dropout=config.dropout,
-    )
+    stack, static, bridge = _stack(config, beside=memory if context and context.feed != "start" else 0), None, None
+    if context and context.feed != "every-step":
+        kind = DirectBridge if context.bridge == "direct" else Bridge
+        bridge = kind(memory=memory, size=config.size, layers=config.layers, parts=stack.parts)
+    if context:
+        static = StaticContext(pool=POOLS[context.kind], bridge=bridge, every_step=context.feed != "start")
+    embedding = TokenEmbedding(table=table, dropout=config.dropout)
+    return PlainDecoder(embedding=embedding, stack=stack, context=static, dropout=config.dropout)
 
 
 def _transformer(
-    config: TransformerDecoderConfig,
-    context: MultiHeadConfig | None,  # noqa: ARG001 (it has no options)
+    config: networks.TransformerDecoderConfig,
+    context: networks.MultiHeadConfig | None,  # noqa: ARG001 (it has no options)
     *,
     memory: int,
     table: nn.Embedding,
-    copying: bool = False,
+    copying: bool,
 ) -> TransformerDecoder:
     return TransformerDecoder(
         embedding=TokenEmbedding(table=table, dropout=0.0),
@@ -260,52 +195,54 @@ def _transformer(
 # Each takes its configuration, that of the context (None: no source), the size of the encoder's states and the table of
 # target embeddings.
 DECODERS: dict[str, Callable[..., Any]] = {
-    "bahdanau": _bahdanau,
-    "luong": _luong,
+    "bahdanau": _attention_decoder,
+    "luong": _attention_decoder,
     "plain": _plain,
     "transformer": _transformer,
 }
 
 
-def _ngrams(config: EncoderConfig) -> NgramEmbedding | None:
-    if not config.ngrams:
-        return None
-    size = vector_size(config)
-    return NgramEmbedding(lengths=config.ngrams.lengths, rows=config.ngrams.rows, size=size, dropout=config.dropout)
-
-
-def _embedding(reader: EncoderConfig | DecoderConfig, *, tokens: int, target: nn.Embedding, tie: str) -> TokenEmbedding:
+def _embedding(reader: EncoderConfig | DecoderConfig, tokens: int, target: nn.Embedding, tie: str) -> TokenEmbedding:
     """The embedding of source tokens: a table of its own, or shared with the target: e(x) = E[x], e(y) = E[y]"""
     table = target if tie in ("tables", "all") else embedding_table(tokens, vector_size(reader))
-    return TokenEmbedding(table=table, dropout=_dropout(reader))
+    # `transformer` applies its own dropout after adding positions, `none` on its input.
+    return TokenEmbedding(table=table, dropout=0.0 if reader.kind in ("transformer", "none") else reader.dropout)
 
 
 def _front_end(
-    source: SourceSpec, chosen: FrontConfig | None, encoder: EncoderConfig, target: nn.Embedding, tie: str
+    source: SourceSpec, chosen: networks.FrontConfig | None, encoder: EncoderConfig, target: nn.Embedding, tie: str
 ) -> FrontEnd:
-    if isinstance(source.config, TextConfig):
-        embedding = _embedding(encoder, tokens=source.size, target=target, tie=tie)
-        return SourceEmbedding(embedding, _ngrams(encoder), source.copied_as)
-    return build_front_end(source, chosen, vector_size(encoder))
+    size = vector_size(encoder)
+    if not isinstance(source.config, TextConfig):
+        return build_front_end(source, chosen, size)
+    embedding, ngrams, around = _embedding(encoder, source.size, target, tie), encoder.ngrams, None
+    if ngrams:
+        around = NgramEmbedding(lengths=ngrams.lengths, rows=ngrams.rows, size=size, dropout=encoder.dropout)
+    return SourceEmbedding(embedding, around, source.copied_as)
+
+
+def _decoder(
+    config: networks.ModelConfig, tokens: int, *, memory: int = 0, copying: bool = False
+) -> tuple[Any, nn.Embedding]:
+    """The decoder and its table E of token embeddings; tied: logits = E o + b, the output layer shares E"""
+    table = embedding_table(tokens, vector_size(config.decoder))
+    context = getattr(config, "context", None)
+    decoder = DECODERS[config.decoder.kind](config.decoder, context, memory=memory, table=table, copying=copying)
+    if config.tie in ("output", "all"):
+        decoder.output.weight = table.weight
+    return decoder, table
 
 
 def _encoder_decoder(config: EncoderDecoderConfig, *, sources: Items[SourceSpec], target_tokens: int) -> EncoderDecoder:
     encoders = [ENCODERS[part.kind](part) for part in config.encoders]
     encoder = MultiEncoder(encoders) if isinstance(config.encoder, list) else encoders[0]
-    table = embedding_table(target_tokens, vector_size(config.decoder))
-    decoder = DECODERS[config.decoder.kind](
-        config.decoder, config.context, memory=encoder.size, table=table, copying=config.copying
-    )
+    decoder, table = _decoder(config, target_tokens, memory=encoder.size, copying=config.copying)
     readers = config.encoders * len(sources) if len(encoders) == 1 else config.encoders
-    parts = zip(sources, fronts_of(config, len(sources)), readers, strict=True)
+    parts = zip(sources, networks.fronts_of(config, len(sources)), readers, strict=True)
     front_ends = [_front_end(*part, target=table, tie=config.tie) for part in parts]
     ctc = CTCHead(memory=encoder.size, tokens=target_tokens, blank=PAD, weight=config.ctc) if config.ctc else None
-    return EncoderDecoder(
-        source=_join_front_ends(config, front_ends),
-        encoder=encoder,
-        decoder=_tied(decoder, table, config.tie),
-        spelling=ctc,
-    )
+    source = _join_front_ends(config, front_ends)
+    return EncoderDecoder(source=source, encoder=encoder, decoder=decoder, spelling=ctc)
 
 
 def _join_front_ends(config: EncoderDecoderConfig, fronts: list[FrontEnd]) -> nn.Module:
@@ -318,18 +255,22 @@ def _join_front_ends(config: EncoderDecoderConfig, fronts: list[FrontEnd]) -> nn
     return ConcatenatedFrontEnds(fronts, size=vector_size(config.encoder), specials=specials)
 
 
-def _language_model(config: LanguageModelConfig, *, sources: Items[SourceSpec], target_tokens: int) -> LanguageModel:  # noqa: ARG001
-    table = embedding_table(target_tokens, vector_size(config.decoder))
-    decoder = DECODERS[config.decoder.kind](config.decoder, None, memory=0, table=table)
-    return LanguageModel(decoder=_tied(decoder, table, config.tie))
+def _language_model(
+    config: networks.LanguageModelConfig,
+    *,
+    sources: Items[SourceSpec],  # noqa: ARG001 (it has none)
+    target_tokens: int,
+) -> LanguageModel:
+    return LanguageModel(decoder=_decoder(config, target_tokens)[0])
 
 
-def _concatenated(config: ConcatenatedConfig, *, sources: Items[SourceSpec], target_tokens: int) -> Concatenated:
+def _concatenated(
+    config: networks.ConcatenatedConfig, *, sources: Items[SourceSpec], target_tokens: int
+) -> Concatenated:
     [source] = sources
-    table = embedding_table(target_tokens, vector_size(config.decoder))
-    decoder = DECODERS[config.decoder.kind](config.decoder, None, memory=0, table=table)
-    embedding = _embedding(config.decoder, tokens=source.size, target=table, tie=config.tie)
-    return Concatenated(source=SourceEmbedding(embedding), decoder=_tied(decoder, table, config.tie))
+    decoder, table = _decoder(config, target_tokens)
+    embedding = _embedding(config.decoder, source.size, table, config.tie)
+    return Concatenated(source=SourceEmbedding(embedding), decoder=decoder)
 
 
 MODELS: dict[str, Callable[..., SequenceModel]] = {
@@ -339,13 +280,13 @@ MODELS: dict[str, Callable[..., SequenceModel]] = {
 }
 
 
-def build_model(config: ModelConfig, *, source_tokens: int, target_tokens: int) -> SequenceModel:
+def build_model(config: networks.ModelConfig, *, source_tokens: int, target_tokens: int) -> SequenceModel:
     """A model of one text source, with new weights."""
     return build_for(config, [TextConfig()], [source_tokens], target_tokens=target_tokens)
 
 
 def build_for(
-    config: ModelConfig,
+    config: networks.ModelConfig,
     sources: Items[SourceConfig],
     sizes: Items[int],
     *,
@@ -364,18 +305,3 @@ def build_for(
         ]
         specs = [replace(spec, copied_as=table) for spec, table in zip(specs, tables, strict=True)]
     return MODELS[config.kind](config, sources=specs, target_tokens=target_tokens)
-
-
-def _dropout(config: Any) -> float:  # noqa: ANN401 (any encoder or decoder)
-    """Dropout on token embeddings; `transformer` applies its own after adding positions, `none` on its input."""
-    return 0.0 if config.kind in ("transformer", "none") else float(config.dropout)
-
-
-D = TypeVar("D", bound=Decoder[Any])
-
-
-def _tied(decoder: D, table: nn.Embedding, tie: str) -> D:
-    """logits = E o + b: the output layer shares the target's table E"""
-    if tie in ("output", "all"):
-        decoder.output.weight = table.weight
-    return decoder
