@@ -14,10 +14,23 @@ from torch.nn.functional import linear, normalize, one_hot
 from antiphon.sequence import Memory
 
 __all__ = [
-    "AdditiveScore", "Alignment", "AlignmentWeights", "Attended", "AttentionContext", "BilinearScore", "ConcatScore",
-    "CosineScore", "DotScore", "EqualSizes", "HardAlignment", "ProjectedMemory", "SampledAlignment", "ScaledDotScore",
-    "Score", "SoftAlignment",
-]  # fmt: skip
+    "AdditiveScore",
+    "Alignment",
+    "AlignmentWeights",
+    "Attended",
+    "AttentionContext",
+    "BilinearScore",
+    "ConcatScore",
+    "CosineScore",
+    "DotScore",
+    "EqualSizes",
+    "HardAlignment",
+    "ProjectedMemory",
+    "SampledAlignment",
+    "ScaledDotScore",
+    "Score",
+    "SoftAlignment",
+]
 
 MIN_NORM = 1e-4
 
