@@ -21,7 +21,7 @@ from antiphon.inference.engine import LoadedModel
 from antiphon.inference.ensemble import Combine, ensemble_of
 from antiphon.inference.generation import Generation, TokenTree
 from antiphon.inference.generator import Generator
-from antiphon.inference.wishes import Wishes
+from antiphon.inference.options import SearchKeywords
 from antiphon.model_folder import open_model
 from antiphon.ngrams.joint import JointNgrams
 from antiphon.ngrams.shortlist import Shortlist
@@ -128,13 +128,8 @@ def evaluate(
     generator: Generator,
     files: str | list[str],
     *,
-    beam: int | None = None,
-    length_penalty: float | None = None,
-    no_repeat: int | None = None,
-    joint: float | None = None,
-    batch_size: int | None = None,
     metrics: list[str] | None = None,
-    shortlist: bool = False,
+    **options: Unpack[SearchKeywords],
 ) -> Evaluation:
     """Metrics on a file of pairs, with 95 % bootstrap intervals."""
     examples, dropped = read_examples(generator, files)
@@ -142,13 +137,8 @@ def evaluate(
         generator,
         examples,
         metrics=metrics or list(generator.config.evaluation.metrics),
-        beam=beam,
-        length_penalty=length_penalty,
-        no_repeat=no_repeat,
-        joint=joint,
-        batch_size=batch_size,
-        shortlist=shortlist,
         dropped=dropped.facts(),
+        **options,
     )
 
 
@@ -157,10 +147,10 @@ def explain(
     text: str,
     out: str | Path,
     *,
-    beam: int | None = None,
     attention: AttentionKind | None = None,
     layer: int | None = None,
     head: int | None = None,
+    **options: Unpack[SearchKeywords],
 ) -> Generation:
     """Answers, and draws where the model looked: PNG or SVG by the file's suffix.
 
@@ -170,12 +160,15 @@ def explain(
     `attention` is cross (to the source), own (of the answer to itself) or source (of the source to itself); None is the
     first of them that the model has. Many heads are a grid; `layer` and `head`, from 1, choose among them.
     """
-    return explain_attention(generator, text, Path(out), beam=beam, kind=attention, layer=layer, head=head).answer
+    path = Path(out)
+    return explain_attention(generator, text, path, kind=attention, layer=layer, head=head, **options).answer
 
 
-def tree(generator: Generator, text: str, out: str | Path, *, pruned: int = 3, **wishes: Unpack[Wishes]) -> TokenTree:
+def tree(
+    generator: Generator, text: str, out: str | Path, *, pruned: int = 3, **options: Unpack[SearchKeywords]
+) -> TokenTree:
     """Draws the tree of a beam search: PNG or SVG by the file's suffix."""
-    found = generator.tree(text, pruned=pruned, **wishes)
+    found = generator.tree(text, pruned=pruned, **options)
     draw_tree(found.tree, found.symbols, Path(out), title=text)
     return found
 

@@ -108,7 +108,7 @@ def test_by_a_column_and_by_lines(antiphon, classifier: str, table: Path) -> Non
     [
         (["--by", "prat"], "--by prat: TABLE has no such column; did you mean 'part'?"),
         (["--by", "part", "--by-lines", "9"], "--by and --by-lines: one at a time; leave one out"),
-        (["--by", "part", "--metric", "loss"], "groups: given, but nothing is decoded for loss; leave it out"),
+        (["--by", "part", "--metric", "loss"], "groups: nothing is decoded for loss; leave it out"),
         (["--confusion", "c.jpg"], "c.jpg: PNG, SVG or TSV can be written; give a name that ends in .png"),
         (["--confusion", "nowhere/c.png"], "nowhere/c.png: there is no folder nowhere; make it first"),
         (

@@ -78,7 +78,6 @@ def test_version(antiphon) -> None:  # noqa: ANN001
         ["trian"],
         ["train"],
         ["train", "reverse", "--nonsense"],
-        ["generate", "run", "--beam", "0"],
         ["generate", "run", "--beam", "two"],
         ["recipes", "mv"],
     ],

@@ -73,7 +73,7 @@ def test_weights_come_when_asked_for(antiphon, model: str) -> None:  # noqa: ANN
 @pytest.mark.parametrize("kind", ["static", "rnn-lm", "transformer-lm", "rnn-concatenated"])
 def test_a_model_without_weights_says_so(antiphon, kind: str, tmp_path: Path) -> None:  # noqa: ANN001
     refused = antiphon("generate", tiny_folder(kind, tmp_path / kind), "--json", "--weights", stdin=b"a b\n")
-    sentence = "--weights: this model does not look at a source while it writes; leave --weights out"
+    sentence = "--weights: this model does not attend to a source; leave --weights out"
     assert (refused.code, refused.out, refused.err) == (2, "", f"antiphon: {sentence}\n")
 
 
@@ -110,7 +110,7 @@ def test_options_have_an_effect(antiphon, model: str) -> None:  # noqa: ANN001
 @pytest.mark.parametrize(
     ("arguments", "stdin", "words"),
     [
-        (["--n-best", "4", "--beam", "2"], b"", "--n-best: 4 answers need a beam of at least 4, got --beam 2"),
+        (["--n-best", "4", "--beam", "2"], b"", "n_best: 4 answers need a beam of at least 4, not 2"),
         (["--n-best", "9"], b"a\n", "n_best: 9 answers need a beam of at least 9"),
         (["--prefix", "é"], b"a\n", "prefix 'é'"),
         ([], b"a\nb \xe9\n", "stdin, line 2: not UTF-8 (byte 0xE9 at column 3); convert it to UTF-8"),

@@ -147,26 +147,26 @@ def test_runs_are_evaluated_together(antiphon, model: str, other: str, tmp_path:
 @pytest.mark.parametrize(
     ("arguments", "sentences"),
     [
-        (["--mbr", "chrf"], ["--mbr: only for sampling; add --sample, or leave it out"]),
-        (["--samples", "4"], ["--samples: how many --mbr chooses from; add --mbr, or give --n-best"]),
+        (["--mbr", "chrf"], ["mbr: only with sample; add sample, or leave mbr out"]),
+        (["--samples", "4"], ["samples: only with mbr; add mbr, or leave samples out"]),
         (["--combine", "geometric"], ["--combine: only for several runs; add --with RUN, or leave it out"]),
         (
             ["--weights", "--samples", "4", "--top-k", "2", "--combine", "arithmetic"],
             [
                 "--weights: only JSON",
-                "--samples: how many",
-                "--top-k: only for sampling",
+                "samples: only with mbr",
+                "top_k: only with sample",
                 "--combine: only for several",
             ],
         ),
-        (["--groups", "2"], ["groups: only of a diverse beam; add diversity, or leave it out"]),
+        (["--groups", "2"], ["groups: only with diversity; add diversity, or leave groups out"]),
         (["--diversity", "1"], ["groups: 2 groups cannot share a beam of 3 evenly; give a divisor"]),
         (
             ["--max-ratio", "nan", "--patience", "inf", "--coverage", "-1"],
             [
                 "max_ratio: must be a finite number",
                 "patience: must be a finite number",
-                "coverage: must not be negative",
+                "coverage: must be at least 0",
             ],
         ),
         (["--require", "é", "--forbid", ""], ["require 'é': the model does not know 'é'", "forbid: an empty phrase"]),
@@ -226,7 +226,8 @@ def test_what_else_could_stand_there(antiphon, model: str) -> None:  # noqa: ANN
     ("arguments", "sentences"),
     [
         (["a", "--tree", "--at", "1"], ["--tree and --at: one at a time; leave one out"]),
-        (["a", "--beam", "2"], ["--beam, --pruned: only for --tree; add it, or leave them out"]),
+        (["a", "--pruned", "2"], ["--pruned: only for --tree; add it, or leave it out"]),
+        (["a", "--at", "1", "--beam", "2"], ["--at: it follows the greedy answer; leave out --beam"]),
         (
             ["a", "--at", "1", "--out", "x.png", "--layer", "1"],
             ["--at: it is a list, and goes to stdout; leave out --out", "--attention, --layer, --head: they show"],

@@ -125,15 +125,15 @@ def test_sampling_depends_on_the_seed_and_the_line_only(antiphon, lines: str) ->
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--temperature", "0.5"], "--temperature: only for sampling; add --sample, or leave it out"),
-        (["--top-k", "3"], "--top-k: only for sampling; add --sample, or leave it out"),
+        (["--temperature", "0.5"], "temperature: only with sample; add sample, or leave temperature out"),
+        (["--top-k", "3"], "top_k: only with sample; add sample, or leave top_k out"),
         (
             ["--sample", "--beam", "3"],
-            "--beam: a beam of 3 looks for the likeliest answer, --sample draws one; leave one of them out",
+            "beam: a beam of 3 looks for the most probable answer, sample draws one; leave one out",
         ),
         (
             ["--sample", "--temperature", "0"],
-            "temperature: must be above 0, not 0; for the most probable token do not sample",
+            "temperature: must be above 0, not 0",
         ),
         (["--sample", "--top-p", "2"], "top_p: must be above 0 and at most 1, not 2"),
         (["--prefix", "a"], "prefix: a language model goes on where the text itself ends; put the prefix at its end"),

@@ -31,7 +31,7 @@ def dev_loss(ran: Ran, *, corrupted: bool) -> float:
     training, source = ran.config.training, loaded.source_tokenizer
     source = Noise(training.noise, source, seed=training.seed).reader() if corrupted else source
     generator = Generator(LoadedModel(loaded.config, loaded.model, source, loaded.target_tokenizer))
-    return evaluate_examples(generator, prepared.dev, metrics=["loss"], samples=0).values["loss"].value
+    return evaluate_examples(generator, prepared.dev, metrics=["loss"], resamples=0).values["loss"].value
 
 
 def noise(train: Train) -> None:

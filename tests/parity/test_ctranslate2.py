@@ -25,13 +25,13 @@ from antiphon.export.base import export_model
 from antiphon.export.ctranslate2_engine import TranslatorPool
 from antiphon.export.ctranslate2_write import position_counts, vocabulary_map
 from antiphon.inference.generator import Generator
+from antiphon.inference.options import SearchOptions
 from antiphon.model_folder import load_model, open_model, save_model
 from antiphon.models.build import build_model
 from antiphon.models.model import SequenceModel
 from antiphon.ngrams.joint import JointNgrams
 from antiphon.ngrams.shortlist import Shortlist
 from antiphon.ngrams.train_joint import align, count_ngrams
-from antiphon.search.options import SearchOptions
 from antiphon.sequence import Sequence
 
 WORDS = WordTokenizer([f"w{number}" for number in range(12)])

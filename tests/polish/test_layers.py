@@ -41,6 +41,7 @@ PICKLES = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "marshal", "sh
 SEARCH = [name for name in TREES if name.startswith("search/")]
 # What `antiphon --help` may cost; everything else is imported inside the functions that need it.
 LIGHT = {*sys.stdlib_module_names, "typer", "antiphon.cli", "antiphon.errors", "antiphon.text", "antiphon._version"}
+LIGHT |= {"antiphon.inference.options"}
 
 
 def imported(tree: ast.AST) -> Iterator[str]:

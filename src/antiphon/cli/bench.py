@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
 from antiphon.cli.io import put_json, put_line, say
+from antiphon.cli.options import load_together, with_search_flags
+from antiphon.inference.options import SearchKeywords
 
 if TYPE_CHECKING:
     from antiphon.evaluation.bench import Speed
@@ -20,30 +22,29 @@ MOST = 1000  # lines that are answered
 COLUMNS = ("model", "engine", "sentences/s", "words/s", "one by one", "p50 ms", "p95 ms", "MB")
 
 
+@with_search_flags
 def bench(
     models: Annotated[list[Path], typer.Argument(metavar="MODEL...", help="Runs, model folders and exports.")],
     file: Annotated[
         str | None,
         typer.Option(help="Lines to answer, 1,000 at most. Default: the sources of the first model's dev file."),
     ] = None,
-    beam: Annotated[int | None, typer.Option(min=1, help="Default: each model's decoding.beam.")] = None,
-    batch_size: Annotated[int | None, typer.Option(min=1, help="Default: each model's decoding.batch_size.")] = None,
-    rounds: Annotated[int, typer.Option(min=1, help="The figures are medians of so many.")] = 3,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds, over which medians are taken.")] = 3,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a model.")] = False,
+    **options: Unpack[SearchKeywords],
 ) -> None:
     """Compare how fast models answer on this machine.
 
     In batches and one by one; in turn, round after round, and the medians count.
     """
-    from antiphon import api
     from antiphon.evaluation.bench import compare
 
-    loaded = {path: api.load(path) for path in dict.fromkeys(models)}
-    texts = lines(file, next(iter(loaded.values())))
-    paths = [str(path) for path in loaded]
-    loaded.clear()  # each is measured in a process of its own
+    first, *others = dict.fromkeys(models)
+    texts = lines(file, load_together(first, None, None, options, []))
+    for path in others:  # each is measured in a process of its own
+        load_together(path, None, None, options, [])
     say(f"{len(texts)} texts; nothing else should run on this machine")
-    found = compare(paths, texts, beam=beam, batch_size=batch_size, rounds=rounds, log=say)
+    found = compare([str(path) for path in (first, *others)], texts, rounds=rounds, log=say, **options)
     if as_json:
         for speed in found:
             put_json(asdict(speed))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import typer
 
 from antiphon.cli.io import METRICS, known_metrics, pair_files, put_columns, put_json, put_line, say, say_dropped
-from antiphon.cli.options import Beam, Combine, Joint, LengthPenalty, NoRepeat, With, idle_combine, load_together
+from antiphon.cli.options import Combine, Run, With, load_together, with_search_flags
+from antiphon.inference.options import SearchKeywords
 
 if TYPE_CHECKING:
     from antiphon.data.pairs import Example
@@ -42,21 +43,15 @@ Confusion = Annotated[
 ]
 
 
+@with_search_flags
 def evaluate(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run or model folder.")],
+    run: Run,
     pairs: Annotated[
         list[str],
         typer.Argument(
             metavar="PAIRS", help="A file of pairs, or a source and a target file; for a language model a text file."
         ),
     ],
-    beam: Beam = None,
-    length_penalty: LengthPenalty = None,
-    no_repeat: NoRepeat = None,
-    joint: Joint = None,
-    batch_size: Annotated[
-        int | None, typer.Option(min=1, help="Sentences decoded together. Default: the model's decoding.batch_size.")
-    ] = None,
     metrics: Annotated[
         list[str] | None,
         typer.Option(
@@ -67,12 +62,10 @@ def evaluate(
     by: By = None,
     by_lines: ByLines = None,
     confusion: Confusion = None,
-    shortlist: Annotated[
-        bool, typer.Option("--shortlist", help="As in generate: only what the source can give.")
-    ] = False,
     also: With = None,
     combine: Combine = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    **options: Unpack[SearchKeywords],
 ) -> None:
     """Metrics on pairs or texts, with 95 % bootstrap intervals.
 
@@ -81,14 +74,11 @@ def evaluate(
     """
     from antiphon import api
     from antiphon.data.pairs import file_paths
-    from antiphon.errors import UserError
     from antiphon.evaluation.evaluate import evaluate_examples
 
     files, wanted, pictures = pair_files(pairs), known_metrics(metrics), confusion or []
-    if problems := contradictions(files, by, by_lines, pictures) + idle_combine(also, combine):
-        raise UserError(problems)
     file_paths(files, say)
-    generator = load_together(run, also, combine)
+    generator = load_together(run, also, combine, options, contradictions(files, by, by_lines, pictures))
     examples, dropped = api.read_examples(generator, files)
     chosen = wanted or list(generator.config.evaluation.metrics)
     if pictures:
@@ -97,14 +87,9 @@ def evaluate(
         generator,
         examples,
         metrics=chosen,
-        beam=beam,
-        length_penalty=length_penalty,
-        no_repeat=no_repeat,
-        joint=joint,
-        batch_size=batch_size,
-        shortlist=shortlist,
         group_names=group_names(generator, examples, files, by, by_lines),
         dropped=dropped.facts(),
+        **options,
     )
     say_dropped(result.dropped)
     say_flagged(generator, result)

@@ -6,11 +6,13 @@ import shutil
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Unpack, cast
 
 import typer
 
 from antiphon.cli.io import put_line, say
+from antiphon.cli.options import Run, given_options, load_together, with_search_flags
+from antiphon.inference.options import SearchKeywords
 
 if TYPE_CHECKING:
     from antiphon.inference.generation import Generation
@@ -31,8 +33,9 @@ class Attention(StrEnum):
     source = "source"
 
 
+@with_search_flags
 def explain(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run or model folder.")],
+    run: Run,
     text: Annotated[
         str | None, typer.Argument(metavar="TEXT", help="What to answer: a text or a path; a tab between several.")
     ] = None,
@@ -49,9 +52,6 @@ def explain(
     tree: Annotated[
         bool, typer.Option("--tree", help="Draw how the answer was searched for instead: the tree of the beam.")
     ] = False,
-    beam: Annotated[
-        int | None, typer.Option(min=1, help="With --tree: width of the beam. Default: the model's decoding.beam.")
-    ] = None,
     pruned: Annotated[
         int | None, typer.Option(min=0, help="With --tree: pruned candidates to show at each step. Default: 3.")
     ] = None,
@@ -61,6 +61,7 @@ def explain(
     positions: Annotated[
         bool, typer.Option("--positions", help="Draw the positional encoding instead; needs --out and no TEXT.")
     ] = False,
+    **options: Unpack[SearchKeywords],
 ) -> None:
     """Show where the model looked while it wrote its answer.
 
@@ -69,18 +70,12 @@ def explain(
     position: PROBABILITY, TOKEN, and the answer that would follow.
     """
     from antiphon import api
-    from antiphon.errors import UserError
-
-    looking: list[object] = [attention, layer, head]
-    if problems := [
-        *contradictions(text, out, positions, looking),
-        *of_search(tree, at, out, [beam, pruned], looking, positions),
-    ]:
-        raise UserError(problems)
     from antiphon.plots.attention_views import explain_attention
 
     kind = cast("AttentionKind | None", attention and attention.value)
-    generator = api.load(run)
+    problems = contradictions(text, out, positions, [attention, layer, head], given_options(options))
+    problems += of_search(tree, at, out, pruned, [attention, layer, head], given_options(options), positions)
+    generator = load_together(run, None, None, options, problems)
     if positions and out is not None:
         tables = api.positions(generator, out)
         for name, table in tables.items():
@@ -88,21 +83,23 @@ def explain(
         say(f"wrote {out}")
     elif tree:
         put_flags(generator, str(text))
-        show_tree(generator, str(text), out, beam, PRUNED if pruned is None else pruned)
+        show_tree(generator, str(text), out, PRUNED if pruned is None else pruned, options)
     elif at is not None:
         put_flags(generator, str(text))
         for choice in generator.alternatives(str(text), at - 1):
             put_line(f"{choice.probability:.4f}", choice.token, choice.text)
     elif out is None:
-        show(generator, str(text), kind, layer, head)
+        show(generator, str(text), kind, layer, head, options)
     else:
-        explained = explain_attention(generator, str(text), out, kind=kind, layer=layer, head=head)
+        explained = explain_attention(generator, str(text), out, kind=kind, layer=layer, head=head, **options)
         put_answer(explained.answer)
         for path in explained.files:
             say(f"wrote {path}")
 
 
-def contradictions(text: str | None, out: Path | None, positions: bool, chosen: list[object]) -> list[str]:
+def contradictions(
+    text: str | None, out: Path | None, positions: bool, chosen: list[object], flags: list[str]
+) -> list[str]:
     """What does not go together, and what cannot be written."""
     from antiphon.plots.style import folder_problems, suffix_problems
 
@@ -113,18 +110,28 @@ def contradictions(text: str | None, out: Path | None, positions: bool, chosen: 
         problems.append(
             "--positions: they are the same for every text; leave out TEXT, --attention, --layer and --head"
         )
+    if positions and flags:
+        problems.append(f"--positions: they are the same for every search; leave out {', '.join(flags)}")
     if not positions and text is None:
         problems.append("TEXT: nothing to answer; give a text, or --positions")
     return problems
 
 
 def of_search(
-    tree: bool, at: int | None, out: Path | None, widths: list[int | None], looking: list[object], positions: bool
+    tree: bool,
+    at: int | None,
+    out: Path | None,
+    pruned: int | None,
+    looking: list[object],
+    flags: list[str],
+    positions: bool,
 ) -> list[str]:
     """What does not go together with the tree of a search, or with one position of an answer."""
     problems = []
-    if not tree and any(width is not None for width in widths):
-        problems.append("--beam, --pruned: only for --tree; add it, or leave them out")
+    if not tree and pruned is not None:
+        problems.append("--pruned: only for --tree; add it, or leave it out")
+    if at is not None and flags:
+        problems.append(f"--at: it follows the greedy answer; leave out {', '.join(flags)}")
     if (tree or at is not None) and any(one is not None for one in looking):
         problems.append("--attention, --layer, --head: they show where the model looked; leave out --tree and --at")
     if positions and (tree or at is not None):
@@ -136,27 +143,34 @@ def of_search(
     return problems
 
 
-def show_tree(generator: Generator, text: str, out: Path | None, beam: int | None, pruned: int) -> None:
+def show_tree(generator: Generator, text: str, out: Path | None, pruned: int, options: SearchKeywords) -> None:
     """The tree of the search, as a picture or as text."""
     from antiphon import api
     from antiphon.plots.search_tree import tree_text
 
-    if generator.config.decoding.joint:
-        say("joint n-grams choose when the search is over: an answer may win that is not marked here")
     if out is not None:
-        api.tree(generator, text, out, beam=beam, pruned=pruned)
+        found = api.tree(generator, text, out, pruned=pruned, **options)
         say(f"wrote {out}")
-        return
-    found = generator.tree(text, beam=beam, pruned=pruned)
-    print(tree_text(found.tree, found.symbols, shutil.get_terminal_size((100, 24)).columns))
+    else:
+        found = generator.tree(text, pruned=pruned, **options)
+        print(tree_text(found.tree, found.symbols, shutil.get_terminal_size((100, 24)).columns))
+    for name in found.rerankers:
+        say(f"{name} orders the answers when the search is over: another one may win than is marked here")
 
 
-def show(generator: Generator, text: str, kind: AttentionKind | None, layer: int | None, head: int | None) -> None:
+def show(
+    generator: Generator,
+    text: str,
+    kind: AttentionKind | None,
+    layer: int | None,
+    head: int | None,
+    options: SearchKeywords,
+) -> None:
     """The answer and where the model looked, as text."""
     from antiphon.plots.attention_views import answer_with_attention, attention_view
     from antiphon.plots.terminal import attention_text
 
-    answer = answer_with_attention(generator, text)
+    answer = answer_with_attention(generator, text, **options)
     view = attention_view(generator, answer, kind).only(layer=layer, head=head)
     put_answer(answer)
     if answer.looks is not None and view.weights.shape[:2] != (1, 1):

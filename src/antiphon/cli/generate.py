@@ -4,92 +4,36 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack, cast
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import typer
 
 from antiphon.cli.io import Flags, in_batches, input_lines, put_json, put_line, put_text
-from antiphon.cli.options import (
-    BatchSize,
-    Beam,
-    Combine,
-    Coverage,
-    Diversity,
-    Forbid,
-    Groups,
-    Joint,
-    LengthPenalty,
-    MaxLength,
-    MaxRatio,
-    MinimumRisk,
-    MinLength,
-    MinRatio,
-    NBest,
-    NoRepeat,
-    Patience,
-    Prefix,
-    ReplaceUnknown,
-    Require,
-    Sample,
-    Samples,
-    Seed,
-    Shortlist,
-    Temperature,
-    TopK,
-    TopP,
-    With,
-    idle_combine,
-    load_together,
-)
+from antiphon.cli.options import Combine, Run, With, load_together, with_search_flags
+from antiphon.inference.options import OURS, SearchKeywords
 
 if TYPE_CHECKING:
     from antiphon.inference.generation import Generation
     from antiphon.inference.generator import Generator
-    from antiphon.inference.wishes import Wishes
 
 __all__ = ["generate"]
 
-SAMPLES = 16  # that --mbr chooses from
 AHEAD = 16  # batches read at once, so that lines of like length can be answered together
 
 
+@with_search_flags
 def generate(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run or model folder.")],
+    run: Run,
     file: Annotated[
         str | None,
         typer.Argument(metavar="FILE", help="Lines to answer, or paths, relative to FILE; stdin when missing or -."),
     ] = None,
-    beam: Beam = None,
-    n_best: NBest = 1,
-    max_length: MaxLength = None,
-    length_penalty: LengthPenalty = None,
-    batch_size: BatchSize = None,
-    prefix: Prefix = "",
-    min_length: MinLength = None,
-    max_ratio: MaxRatio = None,
-    min_ratio: MinRatio = None,
-    patience: Patience = None,
-    diversity: Diversity = None,
-    groups: Groups = None,
-    no_repeat: NoRepeat = None,
-    forbid: Forbid = None,
-    require: Require = None,
-    coverage: Coverage = None,
-    joint: Joint = None,
-    replace_unknown: ReplaceUnknown = None,
-    sample: Sample = False,
-    temperature: Temperature = None,
-    top_k: TopK = None,
-    top_p: TopP = None,
-    seed: Seed = None,
-    mbr: MinimumRisk = None,
-    samples: Samples = None,
+    prefix: Annotated[str, typer.Option(help="A text that every answer begins with.")] = "",
     also: With = None,
     combine: Combine = None,
-    shortlist: Shortlist = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
     weights: Annotated[bool, typer.Option("--weights", help="With --json: the attention weights, and copies.")] = False,
+    **options: Unpack[SearchKeywords],
 ) -> None:
     """A line in, a line out, in the same order.
 
@@ -98,34 +42,16 @@ def generate(
     A language model goes on where each line ends. One that learnt a stream writes several lines, with an empty line
     between two answers; --json keeps each answer on one line.
     """
-    from antiphon.errors import UserError
-
-    drawing = {"--temperature": temperature, "--top-k": top_k, "--top-p": top_p, "--seed": seed, "--mbr": mbr}
-    problems = contradictions(beam, n_best, sample, [name for name, value in drawing.items() if value is not None])
-    if weights and not as_json:
-        problems.append("--weights: only JSON can hold them; add --json")
-    if samples is not None and mbr is None:
-        problems.append("--samples: how many --mbr chooses from; add --mbr, or give --n-best")
-    problems += idle_combine(also, combine)
-    if problems:
-        raise UserError(problems)
-    generator = load_together(run, also, combine)
+    problems = ["--weights: only JSON can hold them; add --json"] if weights and not as_json else []
+    generator = load_together(run, also, combine, options, problems)
     if weights:
         check_weights(generator)
-    size = 1 if file in (None, "-") and sys.stdin.isatty() else batch_size or generator.config.decoding.batch_size
-    utility = cast("Literal['chrf', 'bleu'] | None", mbr and mbr.value)
-    stream, seen = generator.config.data.window is not None, Flags()
-    lines = source_lines(generator, file)
-    for batch in in_batches(lines, size if size == 1 else AHEAD * size):
-        for answer in answers_of(
-            generator, batch, file, beam=beam, n_best=max(n_best, samples or SAMPLES) if mbr else n_best,
-            max_length=max_length, min_length=min_length, max_ratio=max_ratio, min_ratio=min_ratio,
-            length_penalty=length_penalty, patience=patience, diversity=diversity, groups=groups,
-            no_repeat=no_repeat, forbid=forbid, require=require, coverage=coverage, joint=joint,
-            replace_unknown=replace_unknown, shortlist=shortlist, batch_size=size, prefix=prefix, sample=sample,
-            temperature=temperature, top_k=top_k,
-            top_p=top_p, seed=seed, mbr=utility, log_probs=as_json, first=seen.lines, weights=as_json,
-        ):  # fmt: skip
+    keyboard = file in (None, "-") and sys.stdin.isatty()
+    size = 1 if keyboard else options.get("batch_size") or generator.config.decoding.batch_size
+    options |= {"batch_size": size, "log_probs": as_json}
+    stream, seen, n_best = generator.config.data.window is not None, Flags(), options.get("n_best") or 1
+    for batch in in_batches(source_lines(generator, file), size if size == 1 else AHEAD * size):
+        for answer in answers_of(generator, batch, file, prefix=prefix, first=seen.lines, weights=as_json, **options):
             seen.add(answer.flags, listed=not as_json)
             put_answer(answer, seen.lines, n_best, as_json, weights=weights, stream=stream)
         sys.stdout.flush()
@@ -142,13 +68,13 @@ def source_lines(generator: Generator, file: str | None) -> Iterator[str]:
 
 def answers_of(
     generator: Generator, batch: list[str], file: str | None, *, prefix: str, first: int, weights: bool,
-    **wishes: Unpack[Wishes],
+    **options: Unpack[SearchKeywords],
 ) -> list[Generation]:  # fmt: skip
     """Answers to some lines; what cannot be read is said of the lines of the file."""
     from antiphon.inference.inputs import UnreadableInputError
 
     try:
-        return generator.generate(batch, prefix=prefix, first=first, weights=weights, **wishes)
+        return generator.generate(batch, prefix=prefix, first=first, weights=weights, **options)
     except UnreadableInputError as error:
         raise error.of("stdin" if file in (None, "-") else str(file)) from None
 
@@ -156,26 +82,11 @@ def answers_of(
 def check_weights(generator: Generator) -> None:
     """UserError where there are no weights to put out: the engine hands out none, or the model has none."""
     from antiphon.errors import UserError
-    from antiphon.inference.engine import TorchEngine
 
-    if not isinstance(generator.engine, TorchEngine):
-        raise UserError(
-            f"--weights: {generator.engine.name} hands out no attention; use the run that the export was made from"
-        )
-    if not generator.engine.looks:
-        raise UserError("--weights: this model does not look at a source while it writes; leave --weights out")
-
-
-def contradictions(beam: int | None, n_best: int, sample: bool, drawing: list[str]) -> list[str]:
-    """Options that speak against one another; `drawing` are those that are for sampling only."""
-    if not sample:
-        found = [f"{name}: only for sampling; add --sample, or leave it out" for name in drawing]
-        if beam is not None and n_best > beam:
-            found.append(f"--n-best: {n_best} answers need a beam of at least {n_best}, got --beam {beam}")
-        return found
-    if beam is not None:
-        return [f"--beam: a beam of {beam} looks for the likeliest answer, --sample draws one; leave one of them out"]
-    return []
+    if not generator.engine.attends:
+        ours = generator.engine.name in OURS
+        why = "this model does not attend to a source" if ours else f"{generator.engine.name} hands out no attention"
+        raise UserError(f"--weights: {why}; {'leave --weights out' if ours else 'use the run of the export'}")
 
 
 def put_answer(answer: Generation, number: int, n_best: int, as_json: bool, *, weights: bool, stream: bool) -> None:

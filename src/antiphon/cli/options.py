@@ -1,169 +1,89 @@
-"""One run, or several that answer as one."""
+"""Flags that several commands share: those of a search, made from its table of options, and those of an ensemble."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Optional, TypeVar, get_type_hints
 
 import typer
+
+from antiphon.errors import UserError
+from antiphon.inference.options import OPTIONS, Option, SearchKeywords, is_given, keyword_problems
 
 if TYPE_CHECKING:
     from antiphon.inference.generator import Generator
 
-__all__ = [
-    "BatchSize",
-    "Beam",
-    "Combine",
-    "Coverage",
-    "Diversity",
-    "Forbid",
-    "Groups",
-    "Joint",
-    "LengthPenalty",
-    "MaxLength",
-    "MaxRatio",
-    "Mean",
-    "MinLength",
-    "MinRatio",
-    "MinimumRisk",
-    "NBest",
-    "NoRepeat",
-    "Patience",
-    "Prefix",
-    "ReplaceUnknown",
-    "Require",
-    "Sample",
-    "Samples",
-    "Seed",
-    "Shortlist",
-    "Temperature",
-    "TopK",
-    "TopP",
-    "Utility",
-    "With",
-    "idle_combine",
-    "load_together",
-]
+__all__ = ["Combine", "Run", "With", "given_options", "load_together", "with_search_flags"]
 
-# The options of a search on the command line, shared by the commands that search.
-
-
-class Utility(StrEnum):
-    """How alike two answers are."""
-
-    chrf = "chrf"
-    bleu = "bleu"
+Command = TypeVar("Command", bound=Callable[..., None])
 
 
 class Mean(StrEnum):
-    """Of the probabilities of several models."""
+    """How an ensemble mixes the probabilities of its models."""
 
     arithmetic = "arithmetic"
     geometric = "geometric"
 
 
-Beam = Annotated[
-    int | None,
-    typer.Option(min=1, help="Hypotheses kept at each step; 1: greedy. Default: the model's decoding.beam."),
-]
-NBest = Annotated[int, typer.Option(min=1, help="Answers a line; more than 1: LINE, SCORE, TEXT each.")]
-MaxLength = Annotated[
-    int | None,
-    typer.Option(min=1, help="Longest answer in tokens, </s> counts. Default: the model's decoding.max_length."),
-]
-LengthPenalty = Annotated[
-    float | None,
-    typer.Option(min=0.0, help="Exponent a of sum(log p) / length^a. Default: the model's decoding.length_penalty."),
-]
-BatchSize = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        help="Lines answered together; 1: each line as soon as it comes. Default: the model's decoding.batch_size.",
-    ),
-]
-Prefix = Annotated[str, typer.Option(help="What every answer has to begin with.")]
-MinLength = Annotated[int | None, typer.Option(min=1, help="Shortest answer in tokens, </s> counts. Default: 1.")]
-MaxRatio = Annotated[float | None, typer.Option(help="Longest answer as a multiple of its source, both with </s>.")]
-MinRatio = Annotated[float | None, typer.Option(help="Shortest answer as a multiple of its source.")]
-Patience = Annotated[
-    float | None,
-    typer.Option(help="The beam stays full until BEAM x PATIENCE answers have ended. Default: it shrinks."),
-]
-Diversity = Annotated[
-    float | None,
-    typer.Option(help="The beam in groups; what a token costs that another group has taken at the same step."),
-]
-Groups = Annotated[int | None, typer.Option(min=2, help="With --diversity: groups of the beam. Default: 2.")]
-NoRepeat = Annotated[int | None, typer.Option(min=1, help="No so many tokens twice in the same order.")]
-Forbid = Annotated[
-    list[str] | None, typer.Option(help="A phrase that no answer may contain; may be given several times.")
-]
-Require = Annotated[
-    list[str] | None, typer.Option(help="A phrase that every answer has to contain; may be given several times.")
-]
-Coverage = Annotated[
-    float | None,
-    typer.Option(help="How much it counts, among the answers of a beam, that all of the source was attended to."),
-]
-Joint = Annotated[
-    float | None,
-    typer.Option(
-        min=0.0,
-        help="How much the run's joint n-grams count among the answers of a beam; 0: nothing. "
-        "Default: the model's decoding.joint.",
-    ),
-]
-ReplaceUnknown = Annotated[
-    bool | None,
-    typer.Option(
-        "--replace-unknown/--no-replace-unknown",
-        help="<unk> may be said; the source token attended to most is written in its place. Default: as the run says.",
-        show_default=False,
-    ),
-]
-Sample = Annotated[bool, typer.Option("--sample", help="Draw the tokens instead of searching the best.")]
-Temperature = Annotated[
-    float | None, typer.Option(help="With --sample: below 1 likelier tokens, above 1 stranger ones. Default: 1.")
-]
-TopK = Annotated[int | None, typer.Option(min=1, help="With --sample: only of the likeliest so many.")]
-TopP = Annotated[
-    float | None, typer.Option(help="With --sample: only of the fewest tokens that make this probability.")
-]
-Seed = Annotated[int | None, typer.Option(min=0, help="With --sample: another seed, other answers. Default: 1.")]
-MinimumRisk = Annotated[
-    Utility | None,
-    typer.Option(help="With --sample: of SAMPLES draws the one that is most like the others, by chrF or BLEU."),
-]
-Samples = Annotated[int | None, typer.Option(min=2, help="With --mbr: how many are drawn. Default: 16.")]
+Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run, a model folder or an export.")]
 With = Annotated[
     list[Path] | None,
-    typer.Option("--with", metavar="RUN", help="Answer together with this run, too: an ensemble."),
+    typer.Option("--with", metavar="RUN", help="Answer together with this run, as an ensemble; repeatable."),
 ]
-Combine = Annotated[
-    Mean | None, typer.Option(help="With --with: which mean of the probabilities decides. Default: arithmetic.")
-]
-Shortlist = Annotated[
-    bool,
-    typer.Option(
-        "--shortlist",
-        help="Only for an export to CTranslate2: say only what the source can give, as `antiphon shortlist` learnt.",
-    ),
-]
+Combine = Annotated[Mean | None, typer.Option(help="With --with: the mean of the probabilities. Default: arithmetic.")]
 
 
-def idle_combine(also: list[Path] | None, combine: Mean | None) -> list[str]:
-    """The problem of a mean with nothing to mix."""
-    if combine is None or also:
-        return []
-    return ["--combine: only for several runs; add --with RUN, or leave it out"]
+def with_search_flags(command: Command) -> Command:
+    """Replace the `**options` of a command by a flag for each option of a search."""
+    signature = inspect.signature(command, eval_str=True)
+    own = [one for one in signature.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+    flags = [
+        inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_annotation(option))
+        for option in OPTIONS.values()
+        if option.flag
+    ]
+    command.__signature__ = signature.replace(parameters=[*own, *flags])  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in (*own, *flags)}
+    return command
 
 
-def load_together(run: Path, also: list[Path] | None, combine: Mean | None) -> Generator:
-    """RUN, with those of --with if there are any."""
+def _annotation(option: Option) -> Any:  # noqa: ANN401 (a type for typer)
+    flag = f"--{option.name.replace('_', '-')}"
+    hint = get_type_hints(SearchKeywords)[option.name]
+    if option.choices:
+        hint = Optional[StrEnum(option.name, list(option.choices))]  # noqa: UP045 (a type made here)
+    if hint == bool | None and option.configured:
+        flag += f"/--no-{option.name.replace('_', '-')}"
+    return Annotated[hint, typer.Option(flag, help=_help(option), show_default=False)]
+
+
+def _help(option: Option) -> str:
+    needed = option.needs or ("sample" if option.search == "sampling" else "")
+    text = f"With --{needed}: {option.help[0].lower()}{option.help[1:]}" if needed else option.help
+    if option.configured:
+        return f"{text} Default: the model's decoding.{option.name}."
+    return text if option.default in (None, False, ()) else f"{text} Default: {option.default:g}."
+
+
+def given_options(options: SearchKeywords) -> list[str]:
+    """The flags of a search that were given."""
+    return [f"--{name.replace('_', '-')}" for name, value in options.items() if is_given(value)]
+
+
+def load_together(
+    run: Path, also: list[Path] | None, combine: Mean | None, options: SearchKeywords, problems: list[str]
+) -> Generator:
+    """RUN, as an ensemble with those of --with; UserError for `problems` and those of the options."""
+    problems = [*problems, *keyword_problems(options)]
+    if combine is not None and not also:
+        problems.append("--combine: only for several runs; add --with RUN, or leave it out")
+    if problems:
+        raise UserError(problems)
     from antiphon import api
 
-    if not also:
-        return api.load(run)
-    return api.load([run, *also], combine=(combine or Mean.arithmetic).value)
+    generator = api.load([run, *also], combine=(combine or Mean.arithmetic).value) if also else api.load(run)
+    generator.search_options(options)
+    return generator

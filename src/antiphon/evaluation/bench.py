@@ -17,10 +17,11 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from antiphon.errors import UserError
 from antiphon.inference.generator import Generator
+from antiphon.inference.options import SearchKeywords
 from antiphon.model_folder import open_model
 
 __all__ = ["BenchModel", "Decode", "Measurements", "Speed", "Task", "compare", "measure", "serve"]
@@ -49,8 +50,8 @@ class BenchModel:
     command: list[str]
 
     @classmethod
-    def of_model(cls, path: str) -> BenchModel:
-        return cls(path, [sys.executable, "-m", "antiphon.evaluation.bench", path])
+    def of_model(cls, path: str, options: SearchKeywords) -> BenchModel:
+        return cls(path, [sys.executable, "-m", "antiphon.evaluation.bench", path, json.dumps(options)])
 
 
 @dataclass
@@ -82,14 +83,14 @@ def compare(
     models: list[str],
     texts: list[str],
     *,
-    beam: int | None,
-    batch_size: int | None,
     rounds: int,
     log: Callable[[str], None] = lambda _: None,
+    **options: Unpack[SearchKeywords],
 ) -> list[Speed]:
-    """The speed of model folders and exports, in batches and one by one."""
-    batch, single = Task(beam, batch_size), Task(beam, 1, single=True)
-    candidates = [BenchModel.of_model(model) for model in models]
+    """The speed of model folders and exports with these options of a search, in batches and one by one."""
+    beam = options.get("beam")
+    batch, single = Task(beam, options.get("batch_size")), Task(beam, 1, single=True)
+    candidates = [BenchModel.of_model(model, options) for model in models]
     measured = measure(candidates, texts, [batch, single], rounds=rounds, log=log)
     return [_speed(found, len(texts), batch, single) for found in measured]
 
@@ -207,15 +208,16 @@ def _peak_memory() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * RU_MAXRSS_UNIT / 1e6
 
 
-def _serve_model(path: str) -> None:
+def _serve_model(path: str, options: SearchKeywords) -> None:
     generator = Generator(open_model(path))
 
     def decode(texts: list[str], beam: int | None, batch_size: int | None) -> list[str]:
-        answers = generator.generate(texts, beam=beam, batch_size=batch_size, log_probs=False, weights=False)
+        chosen: SearchKeywords = {**options, "beam": beam, "batch_size": batch_size, "log_probs": False}
+        answers = generator.generate(texts, weights=False, **chosen)
         return [answer.text for answer in answers]
 
     serve(generator.engine.name, decode)
 
 
 if __name__ == "__main__":
-    _serve_model(sys.argv[1])
+    _serve_model(sys.argv[1], json.loads(sys.argv[2]))

@@ -15,7 +15,7 @@ from antiphon.evaluation.intervals import Estimate, Group, estimate, estimate_gr
 from antiphon.evaluation.likelihood import LIKELIHOOD_METRICS, SIGNATURES, likelihood, likelihood_estimate
 from antiphon.evaluation.metrics import References, metric_for, words
 from antiphon.inference.generator import Generator
-from antiphon.inference.wishes import Wishes
+from antiphon.inference.options import SearchKeywords, is_given
 
 __all__ = ["Evaluation", "evaluate_examples", "normalized_references"]
 
@@ -45,27 +45,29 @@ def evaluate_examples(
     metrics: list[str],
     group_names: Sequence[str] | None = None,
     dropped: dict[str, Any] | None = None,
-    samples: int = SAMPLES,
-    **search: Unpack[Wishes],
+    resamples: int = SAMPLES,
+    **search: Unpack[SearchKeywords],
 ) -> Evaluation:
     """Compute metrics over the examples; an output is compared with its best reference.
 
     Sources are decoded once, and only if a metric compares outputs. `group_names` holds the group of each example.
-    Without bootstrap `samples` there are no intervals.
+    Without `resamples` of the bootstrap there are no intervals.
     """
     compared = [name for name in metrics if name not in LIKELIHOOD_METRICS]
     if not compared:
         _refuse_search_options(metrics, search, groups=group_names is not None)
     if generator.config.data.source is None:
-        return _evaluate_language_model(generator, examples, metrics, search.get("batch_size"), dropped or {}, samples)
+        return _evaluate_language_model(
+            generator, examples, metrics, search.get("batch_size"), dropped or {}, resamples
+        )
     began = time.perf_counter()
     search["log_probs"] = False
     answers = generator.generate([one.source for one in examples] if compared else [], weights=False, **search)
     outputs, references = [answer.text for answer in answers], _references(generator, examples)
     tokens = generator.config.data.target.tokens
     chosen = {name: metric_for(name, tokens) for name in compared}
-    values = {name: estimate(metric, outputs, references, samples=samples) for name, metric in chosen.items()}
-    values |= _likelihood_values(generator, examples, metrics, search.get("batch_size"), samples)
+    values = {name: estimate(metric, outputs, references, samples=resamples) for name, metric in chosen.items()}
+    values |= _likelihood_values(generator, examples, metrics, search.get("batch_size"), resamples)
     signatures = SIGNATURES | {name: metric.signature(references) for name, metric in chosen.items()}
     return Evaluation(
         values={name: values[name] for name in metrics},
@@ -76,18 +78,18 @@ def evaluate_examples(
         seconds=time.perf_counter() - began,
         dropped=dropped or {},
         classes=_classes(outputs, references, tokens) if compared else None,
-        groups=estimate_groups(chosen[compared[0]], outputs, references, group_names, samples) if group_names else [],
+        groups=estimate_groups(chosen[compared[0]], outputs, references, group_names, resamples) if group_names else [],
     )
 
 
-def _refuse_search_options(metrics: list[str], search: Wishes, *, groups: bool) -> None:
+def _refuse_search_options(metrics: list[str], search: SearchKeywords, *, groups: bool) -> None:
     """Raise UserError for options of the search if nothing is decoded."""
-    given: dict[str, Any] = {**search, "groups": groups, "batch_size": None, "log_probs": None}
-    given = {name: value for name, value in given.items() if value is not None and value is not False}
-    options = [f"{name}: {'given' if value is True else value}" for name, value in given.items()]
-    why = f"but nothing is decoded for {', '.join(metrics) or 'no metric'}; leave it out"
+    idle = ("batch_size", "log_probs")
+    options = [name for name, value in search.items() if is_given(value) and name not in idle]
+    options += ["groups"] if groups else []
+    why = f"nothing is decoded for {', '.join(metrics) or 'no metric'}; leave it out"
     if options:
-        raise UserError([f"{option}, {why}" for option in options])
+        raise UserError([f"{option}: {why}" for option in options])
 
 
 def _references(generator: Generator, examples: list[Example]) -> References:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any
 
@@ -19,8 +19,8 @@ from antiphon.export.ctranslate2_write import token_names
 from antiphon.inference.engine import EngineModel
 from antiphon.inference.generation import Copies, Heads
 from antiphon.inference.inputs import Question, Wording, wording_of
+from antiphon.inference.options import SearchOptions
 from antiphon.search.hypothesis import Hypothesis
-from antiphon.search.options import SearchOptions
 from antiphon.search.trace import Observer
 
 __all__ = ["CTranslate2Engine", "TranslatorPool", "load"]
@@ -73,19 +73,6 @@ def load(export: ExportFolder) -> EngineModel:
     return EngineModel(export.config, engine, export.source, export.target)
 
 
-# Search options of this engine; the others must have their default values.
-SUPPORTED = {"beam", "n_best", "max_length", "length_penalty", "batch_size", "patience", "log_probs", "shortlist"}
-SUPPORTED |= {"joint"}
-REASONS = {
-    "sampling": "CTranslate2 draws random numbers for a batch, so an answer would depend on the rest of it",
-    **dict.fromkeys(
-        ("min_length", "min_ratio", "no_repeat", "forbid"),
-        "CTranslate2 removes a token before the softmax, which changes the probabilities of the others",
-    ),
-}
-MISSING = "CTranslate2 does not have it"
-OPTION_NAMES = {"sampling": "sample", "unknown": "replace_unknown"}  # the others are named as their fields
-INSTEAD = "use the run that the export was made from"
 LISTED = 5  # targets named in a message; the others are counted
 # Without a length penalty CTranslate2 stops early, before it has the n best; length ^ 1e-30 is 1.
 NO_PENALTY = 1e-30
@@ -129,6 +116,7 @@ class CTranslate2Engine:
 
     name = "ctranslate2"
     budget = None
+    attends = False
 
     def __init__(
         self, pool: TranslatorPool, wording: Wording, *, tokens: tuple[int, int], longest: int, shortlist: bool
@@ -136,29 +124,13 @@ class CTranslate2Engine:
         """`tokens`: vocabulary sizes of source and target. `longest`: positions of the decoder."""
         self.pool = pool
         self.workers = pool.threads + 1  # while one more batch is converted to text
-        self.shortlist = shortlist
+        self.has_shortlist = shortlist
         self.longest = longest
         self._source, self._target = (token_names(size) for size in tokens)
         self._ids = {name: number for number, name in enumerate(self._target)}
         self._end = wording.end
         self._forbidden = frozenset(wording.forbidden)
         self._suppressed = [[self._target[token]] for token in wording.forbidden]
-
-    def problems(self, options: SearchOptions) -> list[str]:
-        problems = [
-            f"{OPTION_NAMES.get(name, name)}: {REASONS.get(name, MISSING)}; leave it out, or {INSTEAD}"
-            for name, default in ((field.name, field.default) for field in fields(options))
-            if name not in SUPPORTED and getattr(options, name) != default
-        ]
-        if options.max_length > self.longest:
-            problems.append(
-                f"max_length: {options.max_length}, but the export has {self.longest} positions; give at most that, "
-                "or raise decoding.max_length or data.target.max_length in the config of the run and export it again"
-            )
-        if options.shortlist and not self.shortlist:
-            remedy = "`antiphon shortlist RUN` learns one, then export the run again"
-            problems.append(f"shortlist: the export has none; {remedy}")
-        return problems
 
     def write(
         self,

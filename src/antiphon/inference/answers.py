@@ -13,8 +13,8 @@ from antiphon.inference.batching import alike, at_once
 from antiphon.inference.engine import Engine
 from antiphon.inference.generation import Copies, Generation
 from antiphon.inference.inputs import Question, Wording
+from antiphon.inference.options import SearchOptions
 from antiphon.search.hypothesis import Hypothesis
-from antiphon.search.options import SearchOptions
 from antiphon.search.phrases import RequiredPhrases, contains
 from antiphon.search.rerank import Reranker, by_coverage, by_likeness
 
@@ -129,9 +129,12 @@ class Answering:
     def _made(
         self, batch: list[Question], found: list[list[Hypothesis]], options: SearchOptions, seen: Seen
     ) -> list[Generation]:
-        found = [self._ordered(*pair, options)[: options.n_best] for pair in zip(batch, found, strict=True)]
+        count = options.n_best if options.mbr is None else options.width
+        found = [self._ordered(*pair, options)[:count] for pair in zip(batch, found, strict=True)]
         answers = [
-            self.wording.generation(question, answers, self._unknown(question, answers) if options.unknown else [])
+            self.wording.generation(
+                question, answers, self._unknown(question, answers) if options.replace_unknown else []
+            )
             for question, answers in zip(batch, found, strict=True)
         ]
         best = [answers[0] for answers in found]

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -19,8 +19,10 @@ from antiphon.data.source import Read, Source
 from antiphon.data.tokenizers import UNK, Tokenizer, text_source
 from antiphon.inference.generation import Copies, Heads
 from antiphon.inference.inputs import Question, Wording
+from antiphon.inference.options import Capabilities, SearchOptions
 from antiphon.inference.rescoring import Looker, Scorer
 from antiphon.models.model import SequenceModel
+from antiphon.search.beam import PatientBeam, ShrinkingBeam, beam_search
 from antiphon.search.constraints import (
     Constraint,
     ForbiddenPhrases,
@@ -29,15 +31,16 @@ from antiphon.search.constraints import (
     MinLength,
     NoRepeatNgram,
 )
-from antiphon.search.hypothesis import Check, Hypothesis, SearchRequest
-from antiphon.search.options import SearchOptions, search
-from antiphon.search.phrases import PhraseConstraint, RequiredPhrases
+from antiphon.search.diverse import Diversity, diverse_search
+from antiphon.search.greedy import greedy_search
+from antiphon.search.hypothesis import Check, Hypothesis, SearchRequest, StepFunction
+from antiphon.search.phrases import DynamicBeamAllocation, PhraseConstraint, RequiredPhrases
 from antiphon.search.rerank import Reranker
-from antiphon.search.sampling import RandomStream, random_stream
+from antiphon.search.sampling import RandomStream, Sampling, random_stream, sample_search
 from antiphon.search.trace import Observer
 from antiphon.sequence import State
 
-__all__ = ["Engine", "EngineModel", "LoadedModel", "TorchEngine", "Writer", "build_constraints"]
+__all__ = ["Engine", "EngineModel", "LoadedModel", "TorchEngine", "Writer", "build_constraints", "run_search"]
 
 # From the options of a search to its rules.
 
@@ -63,7 +66,36 @@ def build_constraints(options: SearchOptions, wording: Wording, batch: list[Ques
 
 def never(options: SearchOptions, wording: Wording) -> tuple[int, ...]:
     """Tokens that are no words; <unk> is one if it will be replaced."""
-    return tuple(token for token in wording.forbidden if not (options.unknown and token == UNK))
+    return tuple(token for token in wording.forbidden if not (options.replace_unknown and token == UNK))
+
+
+S = TypeVar("S", bound=State)
+
+
+def run_search(
+    step: StepFunction[S],
+    state: S,
+    request: SearchRequest,
+    options: SearchOptions,
+    *,
+    vocabulary: int,
+    random_streams: list[RandomStream],
+    observer: Observer | None = None,
+) -> list[list[Hypothesis]]:
+    """Hypotheses per sentence, best first, by the search that the options name; sampling needs a stream for each."""
+    if options.sample:
+        sampling = Sampling(options.temperature, options.top_k, options.top_p, options.seed)
+        samples = sample_search(step, state, request, sampling=sampling, random_streams=random_streams)
+        return [[hypothesis] for hypothesis in samples]
+    if options.beam == 1 and observer is None and not options.require:
+        return [[hypothesis] for hypothesis in greedy_search(step, state, request)]
+    size = options.beam if options.diversity is None else options.beam // options.groups
+    policy = ShrinkingBeam(size) if options.patience is None else PatientBeam(size, options.patience)
+    if options.diversity is not None:
+        diversity = Diversity(options.groups, options.diversity)
+        return diverse_search(step, state, request, policy=policy, diversity=diversity, vocabulary=vocabulary)
+    ranking = DynamicBeamAllocation(RequiredPhrases(options.require), options.beam) if options.require else None
+    return beam_search(step, state, request, policy=policy, ranking=ranking, observer=observer)
 
 
 # From questions to hypotheses: a model reads what it is given at once, and search writes what follows.
@@ -87,11 +119,11 @@ class Writer:
     ) -> list[list[Hypothesis]]:
         """The hypotheses of each question; their prompts are equally long. `numbers` are those of the questions.
 
-        Of a sampling search there are n_best, each with random numbers of its own, in the order they were drawn.
+        Samples have random numbers of their own each, and come in the order they were drawn.
         """
-        if options.sampling is None:
+        if not options.sample:
             return self._answers(batch, prefixes, options, [], observer)
-        copies, seed = options.n_best, options.sampling.seed
+        copies, seed = options.width, options.seed
         found = self._answers(
             [question for question in batch for _ in range(copies)],
             [prefix for prefix in prefixes for _ in range(copies)],
@@ -149,7 +181,7 @@ class Writer:
         if len(contexts[0]) > 1:
             state = self.model.step(torch.tensor([context[:-1] for context in contexts]), state).state
         size = self.wording.target.size
-        return search(
+        return run_search(
             self._step, state, request, options, vocabulary=size, random_streams=random_streams, observer=observer
         )
 
@@ -188,11 +220,8 @@ def _joined(first: Hypothesis, more: Hypothesis, length_penalty: float) -> Hypot
 BUDGET = 4096
 
 
-class Engine(Protocol):
+class Engine(Capabilities, Protocol):
     """Reads and writes ids. What it cannot do, it says before anything is computed."""
-
-    @property
-    def name(self) -> str: ...
 
     @property
     def workers(self) -> int:
@@ -204,16 +233,12 @@ class Engine(Protocol):
         """Positions that a batch should have at most: hypotheses x the longest source; None: any number."""
         ...
 
-    def problems(self, options: SearchOptions) -> list[str]:
-        """A sentence for each option that this engine does not have."""
-        ...
-
     def write(
         self, batch: list[Question], prefixes: list[list[int]], options: SearchOptions, numbers: list[tuple[int, ...]]
     ) -> list[list[Hypothesis]]:
         """The hypotheses of each question, best first; their prompts are equally long. `numbers` count the questions.
 
-        Of a sampling search there are n_best, each with random numbers of its own, in the order they were drawn.
+        Samples have random numbers of their own each, and come in the order they were drawn.
         """
         ...
 
@@ -269,6 +294,9 @@ class EngineModel:
 class TorchEngine:
     """A model whose steps we search with: a run, or ONNX graphs."""
 
+    longest = None
+    has_shortlist = False
+
     def __init__(self, config: Config, model: SequenceModel, wording: Wording, check: Check | None) -> None:
         self.model = model
         self._wording = wording
@@ -290,24 +318,9 @@ class TorchEngine:
         return BUDGET
 
     @property
-    def looks(self) -> bool:
-        """Whether it attends to a source."""
+    def attends(self) -> bool:
+        """The model attends to a source."""
         return self._looker.in_steps or self._looker.in_heads
-
-    def problems(self, options: SearchOptions) -> list[str]:
-        wanted = {"coverage": bool(options.coverage), "replace_unknown": options.unknown}
-        found = [
-            f"{name}: this model does not look at a source while it writes; leave it out"
-            for name, asked in wanted.items()
-            if asked and not self.looks
-        ]
-        if options.unknown and not self._wording.one_text:
-            found.append("replace_unknown: words are taken from one text, and this model reads no such; leave it out")
-        if options.shortlist:
-            found.append(
-                "shortlist: only an export to CTranslate2 uses one; leave it out, or export the run to ctranslate2"
-            )
-        return found
 
     def write(
         self, batch: list[Question], prefixes: list[list[int]], options: SearchOptions, numbers: list[tuple[int, ...]]

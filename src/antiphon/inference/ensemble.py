@@ -75,8 +75,8 @@ class EnsembleEngine(TorchEngine):
         self.members = [TorchEngine(member.config, member.model, wording, check) for member in members]
 
     @property
-    def looks(self) -> bool:
-        return any(member.looks for member in self.members)
+    def attends(self) -> bool:
+        return any(member.attends for member in self.members)
 
     def weights(self, sources: list[Read], targets: list[list[int]]) -> list[np.ndarray | None]:
         """The mean over the members that look at the source."""

@@ -100,6 +100,7 @@ class TokenTree:
 
     tree: SearchTree
     symbols: list[str]
+    rerankers: list[str]  # those that order the answers after the search
 
 
 @dataclass(frozen=True)

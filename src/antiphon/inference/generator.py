@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Unpack, overload
+from typing import Unpack, cast, overload
 
 from antiphon.config.schema import Config
 from antiphon.data.source import Source
@@ -16,10 +16,9 @@ from antiphon.inference.engine import Engine, EngineModel, LoadedModel, TorchEng
 from antiphon.inference.generation import Choice, Generation, Scored, TokenTree, joined
 from antiphon.inference.inputs import Question, chunk_size, questions_of, wording_of
 from antiphon.inference.limits import Limits
-from antiphon.inference.wishes import Wishes, options_of
+from antiphon.inference.options import OPTIONS, SearchKeywords, SearchOptions, search_options
 from antiphon.models.frontends.frontend import FrontEnd
 from antiphon.models.model import SequenceModel
-from antiphon.search.options import SearchOptions
 from antiphon.search.trace import SearchTree, TraceRecorder
 
 __all__ = ["Generator"]
@@ -65,7 +64,7 @@ class Generator:
         first: int = 0,
         weights: bool = True,
         looks: bool = False,
-        **wishes: Unpack[Wishes],
+        **options: Unpack[SearchKeywords],
     ) -> Generation: ...
 
     @overload
@@ -77,7 +76,7 @@ class Generator:
         first: int = 0,
         weights: bool = True,
         looks: bool = False,
-        **wishes: Unpack[Wishes],
+        **options: Unpack[SearchKeywords],
     ) -> list[Generation]: ...
 
     def generate(
@@ -88,25 +87,25 @@ class Generator:
         first: int = 0,
         weights: bool = True,
         looks: bool = False,
-        **wishes: Unpack[Wishes],
+        **options: Unpack[SearchKeywords],
     ) -> Generation | list[Generation]:
         """Answers to one text or to many, in order; a language model goes on where each text ends.
 
         A source that is a file is given by its path; several sources have a tab between them.
 
-        `wishes` are the options of the search, such as beam=4 or sample=True: see `Wishes`. What is drawn is the same
-        for the same `seed` and the number of a text, which counts from `first`. A text that is too long is read in
+        `options` are those of the search, such as beam=4 or sample=True: see `SearchOptions`. A sample depends on
+        `seed` and on the number of its text alone, which counts from `first`. A text that is too long is read in
         parts that end where sentences do. `weights=False` saves the second look for attention; `looks=True` looks with
         every layer and head, and reads no text in parts.
         """
         many = [texts] if isinstance(texts, str) else texts
-        options = options_of(wishes, self.config.decoding, self.wording)
+        chosen = self.search_options(options)
         parts = [[text] if looks else self.wording.parts(text) for text in many]
-        prefixes, size = self._prefixes(prefix, len(many)), chunk_size(self.wording, options.batch_size, len(many))
+        prefixes, size = self._prefixes(prefix, len(many)), chunk_size(self.wording, chosen.batch_size, len(many))
         found: list[Generation] = []
         for start in range(0, len(many), size):
             here = slice(start, start + size)
-            found += self._answers(parts[here], prefixes[here], options, first + start, Seen(weights, looks))
+            found += self._answers(parts[here], prefixes[here], chosen, first + start, Seen(weights, looks))
         return found[0] if isinstance(texts, str) else found
 
     def alternatives(self, text: str, position: int, count: int = 5, answer: str | None = None) -> list[Choice]:
@@ -117,8 +116,7 @@ class Generator:
         question, size = self._searchable(text), self.target_tokenizer.size
         if not 1 <= count <= size:
             raise UserError(f"count: must be from 1 to the {size} tokens of the model, not {count}")
-        options = options_of({"beam": 1}, self.config.decoding, self.wording)
-        _refuse(self.engine.problems(options))
+        options = self.search_options({"beam": 1})
         told = self._prefixes(answer or "", 1)
         [[best]] = self.engine.write([question], told, options, [(0,)])
         said = list(best.tokens)
@@ -138,22 +136,22 @@ class Generator:
         ]
         return sorted(chosen, key=lambda choice: -choice.probability)
 
-    def tree(self, text: str, *, pruned: int = 3, **wishes: Unpack[Wishes]) -> TokenTree:
+    def tree(self, text: str, *, pruned: int = 3, **options: Unpack[SearchKeywords]) -> TokenTree:
         """The tree of a beam search for one text, with so many pruned candidates a step."""
-        options = options_of(wishes, self.config.decoding, self.wording)
+        chosen = self.search_options(options)
         if pruned < 0:
             raise UserError(f"pruned: must be at least 0, not {pruned}")
-        if options.sampling is not None or options.diversity is not None:
+        if chosen.sample or chosen.diversity is not None:
             raise UserError("tree: it is that of one beam; leave out sample and diversity")
-        after = [name for name in ("coverage", *options.reranking) if wishes.get(name)]
-        if after:
-            raise UserError(f"tree: {after[0]} orders answers when the search is over; leave it out")
-        _refuse(self.engine.problems(options))
-        question = self._searchable(text, options.max_length)
+        after = [name for name, option in OPTIONS.items() if option.reranker or name == "coverage"]
+        if given := [name for name in after if cast("dict[str, float]", options).get(name)]:
+            raise UserError(f"tree: {given[0]} orders answers when the search is over; leave it out")
+        question = self._searchable(text, chosen.max_length)
         recorder = TraceRecorder(pruned)
-        [best, *_] = self.engine.watch(question, options, recorder)
+        [best, *_] = self.engine.watch(question, chosen, recorder)
         tree = SearchTree.from_trace(recorder.steps, best)
-        return TokenTree(tree, self.target_tokenizer.symbols([branch.token for branch in tree.nodes]))
+        symbols = self.target_tokenizer.symbols([branch.token for branch in tree.nodes])
+        return TokenTree(tree, symbols, list(chosen.reranking))
 
     def score(self, pairs: list[tuple[str, str]] | list[str], batch_size: int | None = None) -> list[Scored]:
         """log p(y | x) of given targets, teacher-forced; of a language model log p(y) of given texts.
@@ -189,15 +187,9 @@ class Generator:
         _refuse(self.limits.of_answers([question], max_length or usual, looks=False))
         return question
 
-    def _reranking_problems(self, options: SearchOptions) -> list[str]:
-        missing = [name for name in options.reranking if name not in self.rerankers]
-        if self.config.data.text is None:
-            return [f"{name}: only for a source that is one text; leave it out" for name in missing]
-        then = "" if self.engine.name == "torch" else ", then export the run again"
-        return [
-            f"{name}: the model has none; `antiphon {name} RUN` learns it from the training pairs{then}"
-            for name in missing
-        ]
+    def search_options(self, keywords: SearchKeywords) -> SearchOptions:
+        """The options of a search in this model, with its defaults; UserError with every problem."""
+        return search_options(keywords, self.config.decoding, self.wording, self.engine, self.rerankers)
 
     def _prefixes(self, prefix: str | list[str], count: int) -> list[list[int]]:
         texts = [prefix] * count if isinstance(prefix, str) else prefix
@@ -219,7 +211,7 @@ class Generator:
         questions = questions_of(self.wording, [texts[row][part] for row, part in places], first)
         spoken = [question for question in questions if not question.silent]
         limits = self.limits.of_answers(spoken, options.max_length, looks=seen.looks)
-        _refuse([*self.engine.problems(options), *self._reranking_problems(options), *limits])
+        _refuse(limits)
         told = [prefixes[row] if part == 0 else [] for row, part in places]
         numbers: list[tuple[int, ...]] = [(first + row, part) for row, part in places]
         found = iter(

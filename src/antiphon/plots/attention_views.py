@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from antiphon.data.video import FramesReader
 from antiphon.errors import DataError, UserError
 from antiphon.inference.generation import Generation, Part
 from antiphon.inference.generator import Generator
+from antiphon.inference.options import SearchKeywords
 from antiphon.models.frontends.audio_frontend import SubsampledFrontEnd
 from antiphon.plots.attention_heads import draw_heads
 from antiphon.plots.attention_matrix import draw_attention_matrix
@@ -77,16 +78,16 @@ def explain_attention(
     text: str,
     path: Path,
     *,
-    beam: int | None = None,
     kind: AttentionKind | None = None,
     layer: int | None = None,
     head: int | None = None,
+    **options: Unpack[SearchKeywords],
 ) -> Explanation:
     """Answer, and draw the attention: over the sources themselves, if they are not one text and nothing is chosen.
 
     Else a view of one kind is drawn, of all its layers and heads or of those chosen.
     """
-    answer = answer_with_attention(generator, text, beam=beam)
+    answer = answer_with_attention(generator, text, **options)
     chosen = [f"{name} {number}" for name, number in (("layer", layer), ("head", head)) if number is not None]
     if answer.weights is not None and not one_text(generator.config.data) and not (kind or chosen):
         return Explanation(answer, draw_sources(answer, generator.config, path))
@@ -107,10 +108,11 @@ def draw_answer(generator: Generator, answer: Generation, path: Path, *, heads: 
     return files
 
 
-def answer_with_attention(generator: Generator, text: str, *, beam: int | None = None) -> Generation:
+def answer_with_attention(generator: Generator, text: str, **options: Unpack[SearchKeywords]) -> Generation:
     """An answer with the attention of every head; a language model writes a few tokens only."""
-    longest = _continuation_length(generator, text) if generator.config.data.source is None else None
-    answer = generator.generate(text, beam=beam, max_length=longest, looks=True)
+    if generator.config.data.source is None and options.get("max_length") is None:
+        options["max_length"] = _continuation_length(generator, text)
+    answer = generator.generate(text, looks=True, **options)
     if answer.looks is None:
         raise DataError(f"{text!r}: {', '.join(answer.flags)}; there is nothing to draw")
     return answer

@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 from antiphon.search.hypothesis import Hypothesis
-from antiphon.search.options import Utility
 
 __all__ = ["Reranker", "by_coverage", "by_likeness", "by_second_model", "coverage_penalty"]
 
@@ -63,7 +62,7 @@ def by_second_model(
     return ordered
 
 
-def by_likeness(texts: list[str], utility: Utility) -> list[int]:
+def by_likeness(texts: list[str], utility: Literal["chrf", "bleu"]) -> list[int]:
     """The places of texts, first the one most like all the others: minimum Bayes risk, each text being one sample.
 
     Equal texts count as often as they were drawn; equal utilities: the one drawn first.

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -38,23 +37,6 @@ class Sampling:
     top_k: int | None = None
     top_p: float | None = None
     seed: int = 1
-
-    def problems(self) -> list[str]:
-        """An error message for each value out of range."""
-        found = []
-        if not self.temperature > 0:
-            found.append(
-                f"temperature: must be above 0, not {self.temperature:g}; for the most probable token do not sample"
-            )
-        elif math.isinf(self.temperature):
-            found.append("temperature: must be a finite number, not inf; give a large one, such as 1000")
-        if self.top_k is not None and self.top_k < 1:
-            found.append(f"top_k: must be at least 1, not {self.top_k}")
-        if self.top_p is not None and not 0 < self.top_p <= 1:
-            found.append(f"top_p: must be above 0 and at most 1, not {self.top_p:g}")
-        if self.seed < 0:
-            found.append(f"seed: must be at least 0, not {self.seed}")
-        return found
 
 
 def random_stream(seed: int, *key: int) -> RandomStream:

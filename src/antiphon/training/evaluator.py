@@ -68,7 +68,7 @@ class Evaluator:
             return values, self._continuations()
         if not self.compared:
             return values, self._samples([])
-        decoded = evaluate_examples(self.generator, self.decoded, metrics=self.compared, beam=1, samples=0)
+        decoded = evaluate_examples(self.generator, self.decoded, metrics=self.compared, beam=1, resamples=0)
         values |= {name: estimate.value for name, estimate in decoded.values.items()}
         return values, self._samples(decoded.outputs)
 

@@ -16,7 +16,7 @@ from antiphon.errors import UserError
 from antiphon.evaluation.evaluate import evaluate_examples
 from antiphon.inference.generation import Generation
 from antiphon.inference.generator import Generator
-from antiphon.search.options import MOST
+from antiphon.inference.options import LARGEST_BATCH
 
 EACH: dict[str, dict[str, Any]] = {
     "min_length": {"min_length": 6},
@@ -37,7 +37,8 @@ EACH: dict[str, dict[str, Any]] = {
     "top_k": {"sample": True, "n_best": 3, "top_k": 2},
     "top_p": {"sample": True, "n_best": 3, "top_p": 0.4},
     "seed": {"sample": True, "n_best": 3, "seed": 2},
-    "mbr": {"sample": True, "n_best": 6, "mbr": "chrf"},
+    "mbr": {"sample": True, "n_best": 6, "samples": 6, "mbr": "chrf"},
+    "samples": {"sample": True, "n_best": 6, "samples": 12, "mbr": "chrf"},
     "several": {"min_length": 4, "no_repeat": 1, "forbid": ["O"], "require": ["N"], "patience": 2.0, "coverage": 0.5},
 }
 
@@ -61,13 +62,13 @@ def test_each_changes_the_answers_alike_in_any_company(
     generator: Generator, plain: list[Generation], name: str
 ) -> None:
     """Batches of 5, of 1 and of 7; what is drawn belongs to the number of a text, so the order matters there."""
-    wishes = {"n_best": 4, **EACH[name]}
-    found = said(generator.generate(TEXTS, **wishes, batch_size=5, weights=False))
+    options = {"n_best": 4, **EACH[name]}
+    found = said(generator.generate(TEXTS, **options, batch_size=5, weights=False))
     assert found != said(plain)
-    assert said(generator.generate(TEXTS, **wishes, batch_size=1, weights=False)) == found
-    if "sample" not in wishes:
+    assert said(generator.generate(TEXTS, **options, batch_size=1, weights=False)) == found
+    if "sample" not in options:
         order = random.Random(len(name)).sample(range(len(TEXTS)), len(TEXTS))
-        shuffled = said(generator.generate([TEXTS[row] for row in order], **wishes, batch_size=7, weights=False))
+        shuffled = said(generator.generate([TEXTS[row] for row in order], **options, batch_size=7, weights=False))
         assert shuffled == [found[row] for row in order]
 
 
@@ -177,19 +178,19 @@ def test_unknown_words_become_what_was_attended_to() -> None:
 def test_samples_are_ordered_by_likeness(generator: Generator) -> None:
     drawn = generator.generate(TEXTS, sample=True, n_best=6)
     for utility in ("chrf", "bleu"):
-        chosen = generator.generate(TEXTS, sample=True, n_best=6, mbr=utility)
+        chosen = generator.generate(TEXTS, sample=True, n_best=6, samples=6, mbr=utility)
         assert [sorted(texts) for texts in said(chosen)] == [sorted(texts) for texts in said(drawn)]
         assert said(chosen) != said(drawn)
         assert [answer.text for answer in chosen] == [texts[0] for texts in said(chosen)]
 
 
-def problems(generator: Generator, **wishes: Any) -> list[str]:  # noqa: ANN401 (also what is no option)
+def problems(generator: Generator, **options: Any) -> list[str]:  # noqa: ANN401 (also what is no option)
     with pytest.raises(UserError) as error:
-        generator.generate("a b", **wishes)
+        generator.generate("a b", **options)
     return error.value.problems
 
 
-TOO_MANY = f"is more than {MOST:,} tokens at once; make one of them smaller"
+TOO_MANY = f"is more than {LARGEST_BATCH:,} tokens at once; make one of them smaller"
 REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"min_length": 0}, ["min_length: must be at least 1, not 0"]),
     ({"no_repeat": 0}, ["no_repeat: must be at least 1, not 0"]),
@@ -197,7 +198,7 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"min_ratio": -1.0}, ["min_ratio: must be above 0, not -1"]),
     ({"patience": 0.0}, ["patience: must be above 0, not 0"]),
     ({"diversity": 0.0}, ["diversity: must be above 0, not 0"]),
-    ({"coverage": -1.0}, ["coverage: must not be negative, not -1"]),
+    ({"coverage": -1.0}, ["coverage: must be at least 0, not -1"]),
     *[
         ({name: value}, [f"{name}: must be a finite number, not {value:g}"])
         for name in ("max_ratio", "min_ratio", "patience", "diversity", "coverage", "length_penalty")
@@ -214,18 +215,22 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ],
     ({"patience": 1.0, "sample": True}, ["patience: only for a beam of 2 and more; leave it out"]),
     ({"diversity": 1.0, "groups": 3}, ["groups: 3 groups cannot share a beam of 4 evenly; give a divisor"]),
-    ({"diversity": 1.0, "groups": 1}, ["groups: 1 groups cannot share a beam of 4 evenly; give a divisor"]),
-    ({"groups": 2}, ["groups: only of a diverse beam; add diversity, or leave it out"]),
+    ({"diversity": 1.0, "groups": 1}, ["groups: must be at least 2, not 1"]),
+    ({"groups": 2}, ["groups: only with diversity; add diversity, or leave groups out"]),
     ({"beam": 10}, ["beam: 10 is more than the 9 tokens that the model knows; give at most 9"]),
-    ({"mbr": "chrf"}, ["mbr: it chooses among samples; add sample, and n_best for how many are drawn"]),
-    ({"mbr": "chrf", "sample": True}, ["mbr: of one sample there is nothing to choose; give n_best of 2 and more"]),
+    ({"mbr": "chrf"}, ["mbr: only with sample; add sample, or leave mbr out"]),
+    ({"mbr": "chrf", "sample": True, "samples": 1}, ["samples: must be at least 2, not 1"]),
+    ({"samples": 4}, ["samples: only with mbr; add mbr, or leave samples out"]),
+    ({"sample": True, "top_p": 1.5}, ["top_p: must be above 0 and at most 1, not 1.5"]),
+    ({"sample": True, "temperature": 0.0}, ["temperature: must be above 0, not 0"]),
+    ({"sample": True, "seed": -1}, ["seed: must be at least 0, not -1"]),
     ({"mbr": "ter", "sample": True, "n_best": 2}, ["mbr: 'ter' is none of these; give chrf or bleu"]),
     (
         {"sample": True, "beam": 4},
         ["beam: a beam of 4 looks for the most probable answer, sample draws one; leave one out"],
     ),
     *[
-        ({name: 1}, [f"{name}: only for sampling; add sample, or leave it out"])
+        ({name: 1}, [f"{name}: only with sample; add sample, or leave {name} out"])
         for name in ("temperature", "top_k", "top_p", "seed")
     ],
     (
@@ -267,11 +272,11 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("wishes", "sentences"), REFUSED, ids=str)
+@pytest.mark.parametrize(("options", "sentences"), REFUSED, ids=str)
 def test_what_makes_no_sense_gets_its_sentence(
-    generator: Generator, wishes: dict[str, Any], sentences: list[str]
+    generator: Generator, options: dict[str, Any], sentences: list[str]
 ) -> None:
-    assert problems(generator, **wishes) == sentences
+    assert problems(generator, **options) == sentences
 
 
 def test_all_at_once(generator: Generator) -> None:
@@ -319,5 +324,5 @@ def test_letters_are_compared_as_they_are_read_not_as_they_are_stored() -> None:
     stored = [unicodedata.normalize("NFD", answer.text) for answer in made.generate(texts, beam=1)]
     assert any(unicodedata.normalize("NFC", text) != text for text in stored)
     examples = [Example((text,), (answer,), 1) for text, answer in zip(texts, stored, strict=True)]
-    found = evaluate_examples(made, examples, metrics=["exact_match"], beam=1, samples=0)
+    found = evaluate_examples(made, examples, metrics=["exact_match"], beam=1, resamples=0)
     assert found.values["exact_match"].value == 100.0
