@@ -73,6 +73,7 @@ def load(export: ExportFolder) -> EngineModel:
     return EngineModel(export.config, engine, export.source, export.target)
 
 
+INSTEAD = "use the run that the export was made from"
 LISTED = 5  # targets named in a message; the others are counted
 # Without a length penalty CTranslate2 stops early, before it has the n best; length ^ 1e-30 is 1.
 NO_PENALTY = 1e-30

@@ -129,7 +129,7 @@ class SearchOptions:
     mbr: Annotated[Utility | None, Option(
         "Take the sample most similar to the others (minimum Bayes risk), by chrF or BLEU.",
         choices=get_args(Utility), search="sampling")] = None
-    samples: Annotated[int, Option("Samples to choose from, all returned.", least=2, needs="mbr", search="sampling")] = 16
+    samples: Annotated[int, Option("Samples to choose from; all return.", least=2, needs="mbr", search="sampling")] = 16
     batch_size: Annotated[int, Option("Inputs answered together, which changes no answer.", least=1, engines=ALL)]
     log_probs: Annotated[bool, Option(
         "Return the log probability of each token; some engines are faster without.", engines=ALL, flag=False)] = True
