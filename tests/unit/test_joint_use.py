@@ -96,7 +96,7 @@ def test_what_makes_no_sense_is_said() -> None:
     generator = with_joint()
     with pytest.raises(UserError, match="joint: only for a beam of 2 and more; leave it out"):
         generator.generate("a", joint=1.0, beam=1)
-    with pytest.raises(UserError, match="joint: must not be negative, not -1"):
+    with pytest.raises(UserError, match="joint: must be at least 0, not -1"):
         generator.generate("a", joint=-1.0, beam=2)
     with pytest.raises(UserError, match="joint: it orders the answers of a beam, and so does coverage"):
         generator.generate("a", joint=1.0, coverage=1.0, beam=2)

@@ -150,11 +150,11 @@ def test_n_best_of_a_sampling_are_so_many_draws() -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"temperature": 0.5}, "temperature: only for sampling; add sample, or leave it out"),
-        ({"top_k": 3}, "top_k: only for sampling"),
-        ({"seed": 3}, "seed: only for sampling"),
+        ({"temperature": 0.5}, "temperature: only with sample; add sample, or leave temperature out"),
+        ({"top_k": 3}, "top_k: only with sample"),
+        ({"seed": 3}, "seed: only with sample"),
         ({"sample": True, "beam": 2}, "beam: a beam of 2 looks for the most probable answer, sample draws one"),
-        ({"sample": True, "temperature": 0.0}, "temperature: must be above 0, not 0; for the most probable token do"),
+        ({"sample": True, "temperature": 0.0}, "temperature: must be above 0, not 0"),
         ({"sample": True, "top_p": 1.2}, "top_p: must be above 0 and at most 1, not 1.2"),
         ({"prefix": "a"}, "prefix: a language model goes on where the text itself ends"),
         ({"prefix": "x?"}, "prefix: a language model goes on where the text itself ends"),
