@@ -12,8 +12,9 @@ from enum import Enum
 from inspect import Parameter
 from pathlib import Path
 from types import NoneType
-from typing import Any, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
+from pydantic import BaseModel
 from typer.models import ArgumentInfo, OptionInfo, ParameterInfo
 
 import antiphon
@@ -21,12 +22,18 @@ import antiphon
 FOLDER = Path(__file__).parent / "reference"
 NOTE = "<!-- Written by docs/make_reference.py; edit the code, not this page. -->"
 WIDTH = 100  # of a signature on one line
+YAML_TYPES = {int: "integer", float: "number", str: "text", bool: "boolean", NoneType: "null", dict: "mapping"}
 TYPES = {int: "INTEGER", float: "FLOAT", str: "TEXT", Path: "PATH"}
 
 
 def pages() -> dict[str, str]:
     """File name → content, for every page of the reference."""
-    return {"cli.md": cli_reference(), "python.md": python_reference()}
+    return {
+        "cli.md": cli_reference(),
+        "config.md": config_reference(),
+        "python.md": python_reference(),
+        "search-options.md": search_options_reference(),
+    }
 
 
 def page(title: str, introduction: str, sections: list[str]) -> str:
@@ -207,6 +214,127 @@ def signature(name: str, function: Any) -> str:  # noqa: ANN401
     if len(line) <= WIDTH:
         return line
     return "\n".join([f"{name}(", *(f"    {each}," for each in parameters), f"){returns}"])
+
+
+# The options of a search.
+
+SEARCH_OPTIONS = """The options of `generate`, `evaluate`, `explain`, `bench`: flags of the [command line](cli.md) and
+keywords of [Python](python.md). A default named `decoding.…` is a key of the model's [configuration](config.md). An
+option that has no effect on a search is refused."""
+SEARCHES = {"any": "any", "beam": "beam of 2 and more", "sampling": "sampling"}
+
+
+def search_options_reference() -> str:
+    """Every option of the table in inference/options.py."""
+    from antiphon.inference.options import OPTIONS, SearchKeywords
+
+    hints = get_type_hints(SearchKeywords)
+    rows = [
+        (
+            f"`{name}`",
+            f"`--{name.replace('_', '-')}`" if option.flag else "",
+            f"`{type_text(hints[name]).removesuffix(' | null')}`",
+            limits(option),
+            f"`decoding.{name}`" if option.configured else shown(option.default),
+            f"with `{option.needs}`" if option.needs else SEARCHES[option.search],
+            ", ".join(option.engines),
+            cell(option.help),
+        )
+        for name, option in OPTIONS.items()
+    ]
+    head = ("keyword", "flag", "type", "range", "default", "search", "engines", "meaning")
+    return page("Options of a search", SEARCH_OPTIONS, [table(head, rows)])
+
+
+def limits(option: Any) -> str:  # noqa: ANN401 (an Option)
+    """`≥ 1`, `> 0, ≤ 1`, or nothing."""
+    bounds = {"≥": option.least, ">": option.above, "≤": option.most}
+    return ", ".join(f"{sign} {bound:g}" for sign, bound in bounds.items() if bound is not None)
+
+
+# The configuration.
+
+CONFIGURATION = """Every key of a configuration, from the schema. `antiphon init` writes a configuration with these
+explanations; any key can be set on the command line: `antiphon train config.yaml model.encoder.layers=2`. A section
+with a `kind` may be written as the kind alone: `schedule: plateau`. Unknown keys are errors."""
+
+
+def config_reference() -> str:
+    """Every section of the schema with its keys."""
+    from antiphon.config.schema import Config
+
+    sections: dict[type[BaseModel], list[str]] = {}
+    collect_sections(Config, "", sections)
+    return page("The configuration", CONFIGURATION, [config_section(kind, at) for kind, at in sections.items()])
+
+
+def collect_sections(section: type[BaseModel], path: str, sections: dict[type[BaseModel], list[str]]) -> None:
+    """Add a section and those below it, each with the paths at which it may stand."""
+    known = section in sections
+    paths = sections.setdefault(section, [])
+    if path not in paths:
+        paths.append(path)
+    if known:
+        return
+    for name, field in section.model_fields.items():
+        for below in sections_in(field.annotation):
+            collect_sections(below, f"{path}.{field.alias or name}".lstrip("."), sections)
+
+
+def sections_in(annotation: Any) -> list[type[BaseModel]]:  # noqa: ANN401 (a type)
+    """The sections that a type may hold."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [section for part in get_args(annotation) for section in sections_in(part)]
+
+
+def config_section(section: type[BaseModel], paths: list[str]) -> str:
+    """Heading, description and keys of one section."""
+    kind = section.model_fields.get("kind")
+    names = get_args(kind.annotation) if kind else ()
+    title = ", ".join(f"`{path}`" for path in paths if path) or "The whole"
+    title += f" of kind {', '.join(f'`{name}`' for name in names)}" if names else ""
+    rows = [
+        (f"`{field.alias or name}`", key_type(field), key_default(field), cell(field.description))
+        for name, field in section.model_fields.items()
+    ]
+    text = prose(inspect.getdoc(section) or "")
+    return "\n\n".join([f"## {title}", text, table(("key", "type", "default", "meaning"), rows)])
+
+
+def key_type(field: Any) -> str:  # noqa: ANN401 (a FieldInfo)
+    """A type as one would say it: `integer`, `a | b`, `section`."""
+    return f"`{type_text(field.annotation)}`"
+
+
+def type_text(kind: Any) -> str:  # noqa: ANN401 (a type)
+    """A type in the words of YAML."""
+    if get_origin(kind) is Annotated:
+        return type_text(get_args(kind)[0])
+    if get_origin(kind) is Literal:
+        return " | ".join(map(str, get_args(kind)))
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return "section"
+    if get_origin(kind) in (list, tuple):
+        return f"list of {type_text(get_args(kind)[0])}"
+    if parts := get_args(kind):
+        return " | ".join(dict.fromkeys(type_text(part) for part in parts))
+    return YAML_TYPES.get(kind, getattr(kind, "__name__", str(kind)))
+
+
+def key_default(field: Any) -> str:  # noqa: ANN401 (a FieldInfo)
+    """The default as YAML; `required`, or nothing for a section."""
+    if field.is_required():
+        return "required"
+    value = field.get_default(call_default_factory=True)
+    return "" if isinstance(value, BaseModel) else shown(value)
+
+
+def shown(value: object) -> str:
+    """A value as YAML writes it."""
+    if isinstance(value, bool | NoneType):
+        return f"`{'null' if value is None else str(value).lower()}`"
+    return f"`{list(value) if isinstance(value, tuple) else value}`"
 
 
 def main() -> None:

@@ -8,6 +8,8 @@ import tomllib
 from pathlib import Path
 from types import ModuleType
 
+import pytest
+
 import antiphon
 
 ROOT = Path(__file__).parents[2]
@@ -25,6 +27,13 @@ def make_reference() -> ModuleType:
 
 
 PAGES = make_reference().pages()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_page_is_up_to_date(name: str) -> None:
+    path = ROOT / "docs" / "reference" / name
+    stale = not path.is_file() or path.read_text("utf-8") != PAGES[name]
+    assert not stale, f"{path} is stale; run: python docs/make_reference.py"
 
 
 def test_there_is_no_other_page() -> None:
