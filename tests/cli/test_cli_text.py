@@ -136,7 +136,7 @@ def test_sampling_depends_on_the_seed_and_the_line_only(antiphon, lines: str) ->
             "temperature: must be above 0, not 0",
         ),
         (["--sample", "--top-p", "2"], "top_p: must be above 0 and at most 1, not 2"),
-        (["--prefix", "a"], "prefix: a language model goes on where the text itself ends; put the prefix at its end"),
+        (["--prefix", "a"], "prefix: a language model continues the text; put the prefix at its end"),
     ],
 )
 def test_options_that_contradict(antiphon, lines: str, options: list[str], sentence: str) -> None:  # noqa: ANN001

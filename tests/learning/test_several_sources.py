@@ -64,8 +64,8 @@ def looks_at_the_source_that_it_copies(generator: antiphon.Generator) -> None:
     """The weights of the words lie on the part that is copied."""
     for which, chosen in (("first", 0), ("second", 1)):
         answer = generator.generate(f"a b c\td e f\t{which}")
-        assert [part.text for part in answer.parts] == ["a b c", "d e f", which]
+        assert [part.text for part in answer.spans] == ["a b c", "d e f", which]
         assert answer.weights is not None
         assert answer.weights.shape[1] == len(answer.source_tokens)
-        shares = [np.sum(answer.weights[:3, part.first : part.last + 1]) for part in answer.parts]
+        shares = [np.sum(answer.weights[:3, part.first : part.last + 1]) for part in answer.spans]
         assert shares[chosen] > 2 * shares[1 - chosen]

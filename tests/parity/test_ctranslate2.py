@@ -239,15 +239,15 @@ def test_int8_is_smaller_and_says_nearly_the_same(both: Callable[..., Both]) -> 
 def test_without_log_probs_nothing_is_read_twice(both: Callable[..., Both]) -> None:
     """The answers are the same; the scores of a beam are then CTranslate2's own."""
     pair = both("pre")
-    questions = [pair.export.wording.question(text) for text in TEXTS]
+    questions = [pair.export.codec.encode(text) for text in TEXTS]
     told = [[] for _ in questions]
     for beam in (1, 4):
         options = SearchOptions(
             beam=beam, n_best=1, max_length=14, length_penalty=1.0, batch_size=16, joint=0.0, replace_unknown=False
         )
         numbers = [(row,) for row in range(len(questions))]
-        full = pair.export.engine.write(questions, told, options, numbers)
-        bare = pair.export.engine.write(questions, told, replace(options, log_probs=False), numbers)
+        full = pair.export.engine.decode(questions, told, options, numbers)
+        bare = pair.export.engine.decode(questions, told, replace(options, log_probs=False), numbers)
         for [one, *_], [other, *_] in zip(full, bare, strict=True):
             assert other.tokens == one.tokens
             assert other.log_probs == ()
@@ -275,7 +275,7 @@ def test_what_it_cannot_do_is_said_at_once(both: Callable[..., Both]) -> None:
     with pytest.raises(UserError, match="n_best: 3 answers, but the search stops when 2 have ended"):
         export.generate(TEXTS[0], beam=4, patience=0.5, n_best=3)
     with pytest.raises(UserError, match="attention: CTranslate2 does not return every layer and head; use the run"):
-        export.generate(TEXTS[0], looks=True)
+        export.generate(TEXTS[0], heads=True)
     with pytest.raises(UserError, match="CTranslate2 does not show the steps of its search; use the run"):
         export.tree(TEXTS[0])
     assert export.generate(TEXTS[0]).weights is None

@@ -126,9 +126,9 @@ def test_an_export_is_used_as_a_run_is(tmp_path: Path) -> None:
         assert torch.equal(tensor, ours.model.state_dict()[name]), name
     [mine], [other] = (one.score([("ka mi", "be lin")]) for one in (ours, again))
     assert mine == other
-    looks = again.generate("ka mi", looks=True).looks
-    assert looks is not None
-    assert looks.cross is not None
+    heads = again.generate("ka mi", heads=True).heads
+    assert heads is not None
+    assert heads.cross is not None
 
 
 @pytest.mark.parametrize("tokens", ["bpe", "unigram"])

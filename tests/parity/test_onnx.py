@@ -223,7 +223,7 @@ def test_attention_is_the_same(pair: Pair) -> None:
 
 def test_every_head_looks_at_the_same(pair: Pair) -> None:
     for text in pair.texts[:4]:
-        wanted, found = (one.generate(text, looks=True).looks for one in (pair.run, pair.export))
+        wanted, found = (one.generate(text, heads=True).heads for one in (pair.run, pair.export))
         assert wanted is not None
         assert found is not None
         for kind in ("cross", "own", "source"):

@@ -89,7 +89,7 @@ def test_what_is_refused(generator: Generator) -> None:
 def test_a_tree_is_refused_what_would_do_nothing_or_harm(generator: Generator) -> None:
     with pytest.raises(UserError, match="pruned: must be at least 0, not -1"):
         generator.tree("a b c", pruned=-1)
-    with pytest.raises(UserError, match="tree: coverage orders answers when the search is over; leave it out"):
+    with pytest.raises(UserError, match="tree: coverage reranks answers after the search; leave it out"):
         generator.tree("a b c", coverage=1.0)
     with pytest.raises(UserError, match="shortlist: only an export to CTranslate2 uses one"):
         generator.tree("a b c", shortlist=True)

@@ -1,4 +1,4 @@
-"""Generation.looks and Generation.weights: every layer and head, without padding, of every kind of model."""
+"""Generation.heads and Generation.weights: every layer and head, without padding, of every kind of model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tiny_generators import SOURCE, TARGET, tiny_generator
 
 from antiphon.data.batches import source_batch
 from antiphon.data.tokenizers import PAD, SOS
-from antiphon.inference.rescoring import TOGETHER
+from antiphon.inference.rescoring import HEADS_BATCH
 
 TEXTS = ["a b c", "h", "c a d b e f g", "b b"]
 SHAPES = {  # layers and heads of cross, own and source attention
@@ -27,29 +27,29 @@ SHAPES = {  # layers and heads of cross, own and source attention
 
 @pytest.mark.parametrize("kind", SHAPES)
 def test_each_kind_of_model_has_its_kinds_of_attention(kind: str) -> None:
-    for answer in tiny_generator(kind).generate(TEXTS, looks=True):
+    for answer in tiny_generator(kind).generate(TEXTS, heads=True):
         T, S = len(answer.tokens), len(answer.source_tokens)
-        assert answer.looks is not None
-        found = [answer.looks.cross, answer.looks.own, answer.looks.source]
+        assert answer.heads is not None
+        found = [answer.heads.cross, answer.heads.own, answer.heads.source]
         sides = [(T, S), (T, T), (S, S)]
         expected = [None if one is None else (*one, *side) for one, side in zip(SHAPES[kind], sides, strict=True)]
         assert [None if one is None else one.shape for one in found] == expected
         names = zip(("cross", "own", "source"), SHAPES[kind], strict=True)
-        assert answer.looks.kinds == [name for name, one in names if one]
+        assert answer.heads.kinds == [name for name, one in names if one]
 
 
 @pytest.mark.parametrize("kind", SHAPES)
 def test_the_one_matrix_is_the_mean_of_cross_attention(kind: str) -> None:
     made = tiny_generator(kind)
-    for answer, alone in zip(made.generate(TEXTS, looks=True), made.generate(TEXTS), strict=True):
-        assert answer.looks is not None
-        if answer.looks.cross is None:
+    for answer, alone in zip(made.generate(TEXTS, heads=True), made.generate(TEXTS), strict=True):
+        assert answer.heads is not None
+        if answer.heads.cross is None:
             assert (answer.weights, alone.weights) == (None, None)
             continue
         assert answer.weights is not None
         np.testing.assert_allclose(answer.weights, alone.weights, atol=1e-4)
-        L, N, T, S = answer.looks.cross.shape
-        by_hand = sum(answer.looks.cross[layer, head] for layer in range(L) for head in range(N)) / (L * N)
+        L, N, T, S = answer.heads.cross.shape
+        by_hand = sum(answer.heads.cross[layer, head] for layer in range(L) for head in range(N)) / (L * N)
         np.testing.assert_allclose(answer.weights, by_hand, atol=1e-4)
         assert answer.weights.shape == (T, S)
 
@@ -57,64 +57,64 @@ def test_the_one_matrix_is_the_mean_of_cross_attention(kind: str) -> None:
 def test_a_padded_batch_looks_the_same() -> None:
     """What the model says of all texts at once, cut to size, is what each answer has."""
     made = tiny_generator("transformer")
-    answers = made.generate(TEXTS, looks=True)
+    answers = made.generate(TEXTS, heads=True)
     written = [[*map(TARGET.symbols(range(TARGET.size)).index, answer.tokens)] for answer in answers]
     longest = max(map(len, written))
     inputs = torch.tensor([[SOS, *row[:-1], *[PAD] * (longest - len(row))] for row in written])
     with torch.inference_mode():
-        looks = made.model.attention_weights(source_batch([SOURCE.encode(text) for text in TEXTS]), inputs)
-    assert looks.cross is not None
-    assert looks.own is not None
-    assert looks.source is not None
+        heads = made.model.attention_weights(source_batch([SOURCE.encode(text) for text in TEXTS]), inputs)
+    assert heads.cross is not None
+    assert heads.own is not None
+    assert heads.source is not None
     for row, answer in enumerate(answers):
         T, S = len(answer.tokens), len(answer.source_tokens)
-        assert answer.looks is not None
-        np.testing.assert_allclose(answer.looks.cross, looks.cross[row, :, :, :T, :S], atol=1e-4)
-        np.testing.assert_allclose(answer.looks.own, looks.own[row, :, :, :T, :T], atol=1e-4)
-        np.testing.assert_allclose(answer.looks.source, looks.source[row, :, :, :S, :S], atol=1e-4)
+        assert answer.heads is not None
+        np.testing.assert_allclose(answer.heads.cross, heads.cross[row, :, :, :T, :S], atol=1e-4)
+        np.testing.assert_allclose(answer.heads.own, heads.own[row, :, :, :T, :T], atol=1e-4)
+        np.testing.assert_allclose(answer.heads.source, heads.source[row, :, :, :S, :S], atol=1e-4)
 
 
 def test_nobody_looks_ahead_and_weights_sum_to_one() -> None:
-    answer = tiny_generator("transformer").generate("a b c d", looks=True)
-    assert answer.looks is not None
-    assert answer.looks.own is not None
-    ahead = np.triu(np.ones(answer.looks.own.shape[-2:]), k=1).astype(bool)
-    assert (answer.looks.own[..., ahead] == 0).all()
-    for part in (answer.looks.cross, answer.looks.own, answer.looks.source):
+    answer = tiny_generator("transformer").generate("a b c d", heads=True)
+    assert answer.heads is not None
+    assert answer.heads.own is not None
+    ahead = np.triu(np.ones(answer.heads.own.shape[-2:]), k=1).astype(bool)
+    assert (answer.heads.own[..., ahead] == 0).all()
+    for part in (answer.heads.cross, answer.heads.own, answer.heads.source):
         assert part is not None
         np.testing.assert_allclose(part.sum(-1), 1, atol=1e-5)
 
 
 def test_a_single_network_shares_its_weights_between_source_and_answer() -> None:
-    answer = tiny_generator("transformer-concatenated").generate("a b c d", looks=True)
-    assert answer.looks is not None
-    assert answer.looks.cross is not None
-    assert answer.looks.own is not None
-    both = answer.looks.cross.sum(-1) + answer.looks.own.sum(-1)
+    answer = tiny_generator("transformer-concatenated").generate("a b c d", heads=True)
+    assert answer.heads is not None
+    assert answer.heads.cross is not None
+    assert answer.heads.own is not None
+    both = answer.heads.cross.sum(-1) + answer.heads.own.sum(-1)
     np.testing.assert_allclose(both, 1, atol=1e-5)
     assert answer.weights is not None
     assert (answer.weights.sum(-1) < 1).all()
 
 
 def test_a_language_model_looks_at_its_prompt_and_at_what_it_wrote() -> None:
-    answer = tiny_generator("transformer-lm").generate("K L M", looks=True)
+    answer = tiny_generator("transformer-lm").generate("K L M", heads=True)
     assert answer.weights is None
-    assert answer.looks is not None
-    assert answer.looks.kinds == ["own"]
+    assert answer.heads is not None
+    assert answer.heads.kinds == ["own"]
     said = len(answer.source_tokens) + len(answer.tokens)
-    assert answer.looks.own is not None
-    assert answer.looks.own.shape == (2, 2, said, said)
-    recurrent = tiny_generator("rnn-lm").generate("K L M", looks=True)
-    assert recurrent.looks is not None
-    assert recurrent.looks.kinds == []
+    assert answer.heads.own is not None
+    assert answer.heads.own.shape == (2, 2, said, said)
+    recurrent = tiny_generator("rnn-lm").generate("K L M", heads=True)
+    assert recurrent.heads is not None
+    assert recurrent.heads.kinds == []
 
 
 def test_looks_come_only_when_asked_for() -> None:
     answer = tiny_generator("transformer").generate("a b")
-    assert answer.looks is None
+    assert answer.heads is None
     assert answer.weights is not None
     assert tiny_generator("transformer").generate("a b", weights=False).weights is None
-    assert tiny_generator("transformer").generate("", looks=True).looks is None
+    assert tiny_generator("transformer").generate("", heads=True).heads is None
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_nobody_looks_twice(kind: str, forced: int, looked: int, monkeypatch: py
     answers = made.generate(TEXTS if kind != "rnn-lm" else ["K", "L", "M", "N"])
     assert calls == {"forward": forced, "attention_weights": looked}
     assert [answer.weights is None for answer in answers] == [forced + looked == 0] * 4
-    made.generate("a b" if kind != "rnn-lm" else "K", looks=True)
+    made.generate("a b" if kind != "rnn-lm" else "K", heads=True)
     assert calls == {"forward": forced, "attention_weights": looked + 1}
 
 
@@ -147,11 +147,11 @@ def test_nobody_looks_twice(kind: str, forced: int, looked: int, monkeypatch: py
 def test_many_are_looked_at_together_as_each_alone(kind: str) -> None:
     """More than are computed at once, of unequal lengths."""
     engine = tiny_generator(kind).engine
-    sources = [SOURCE.encode(" ".join("abcdefgh"[: 1 + number % 8])) for number in range(TOGETHER + 3)]
-    targets = [TARGET.encode(" ".join("KLMNO"[: 1 + number % 5])) for number in range(TOGETHER + 3)]
+    sources = [SOURCE.encode(" ".join("abcdefgh"[: 1 + number % 8])) for number in range(HEADS_BATCH + 3)]
+    targets = [TARGET.encode(" ".join("KLMNO"[: 1 + number % 5])) for number in range(HEADS_BATCH + 3)]
     together = engine.weights(sources, targets)
     for source, target, found in zip(sources, targets, together, strict=True):
-        alone = engine.look(source, target).mean
+        alone = engine.heads(source, target).mean
         assert found is not None
         assert alone is not None
         np.testing.assert_allclose(found, alone, atol=1e-6)

@@ -121,7 +121,7 @@ def test_the_tree_of_a_search_can_be_seen_but_no_heads() -> None:
     both = Generator(ensemble_of([ONE, TWO], "arithmetic"))
     assert both.tree("a b c", beam=3).tree.nodes
     with pytest.raises(UserError, match="an ensemble has no layers and heads of its own; explain one of its runs"):
-        both.generate("a b c", looks=True)
+        both.generate("a b c", heads=True)
 
 
 def refused(*members: LoadedModel, combine: Any = "arithmetic") -> list[str]:  # noqa: ANN401 (also what is no mean)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from wishing_models import Leaning, wishing
+from wishing_models import TARGET, Leaning, wishing
 
 from antiphon.inference.answers import missing_flags, repetition_flags, unattended_flags
 from antiphon.search.hypothesis import Hypothesis
@@ -36,7 +36,7 @@ SOURCE = ["a", "b", "c", "d", "</s>"]
 
 def test_half_of_the_source_unseen() -> None:
     weights = np.array([[0.5, 0.04, 0.05, 0.2, 0.21], [0.5, 0.05, 0.0, 0.25, 0.2]])
-    flag = "source not attended: 2 of 4 tokens were hardly looked at (b c)"
+    flag = "source not attended: 2 of 4 tokens were hardly attended to (b c)"
     assert unattended_flags(weights, SOURCE) == [flag]
     weights[0, 1] += 0.02  # 0.11 in all
     assert unattended_flags(weights, SOURCE) == []
@@ -57,10 +57,10 @@ def test_at_most_ten_are_named() -> None:
 
 
 def test_what_was_required_and_is_not_there() -> None:
-    best = Hypothesis((5, 6, 7), (0.0, 0.0, 0.0), 0.0, finished=False)
-    require = ((5, 6), (6, 5), (7,), (8,))
-    assert missing_flags(best, require, ["K L", "L K", "M", "N"]) == ["required: not said: 'L K', 'N'"]
-    assert missing_flags(best, require[:1], ["K L"]) == []
+    best = Hypothesis(tuple(TARGET.encode("K L M")), (0.0, 0.0, 0.0), 0.0, finished=False)
+    require = tuple(tuple(TARGET.encode(phrase)) for phrase in ("K L", "L K", "M", "N"))
+    assert missing_flags(best, require, TARGET) == ["required: missing: 'L K', 'N'"]
+    assert missing_flags(best, require[:1], TARGET) == []
 
 
 def test_answers_carry_them() -> None:

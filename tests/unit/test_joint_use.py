@@ -100,7 +100,7 @@ def test_what_makes_no_sense_is_said() -> None:
         generator.generate("a", joint=-1.0, beam=2)
     with pytest.raises(UserError, match="joint: it orders the answers of a beam, and so does coverage"):
         generator.generate("a", joint=1.0, coverage=1.0, beam=2)
-    with pytest.raises(UserError, match="tree: joint orders answers when the search is over"):
+    with pytest.raises(UserError, match="tree: joint reranks answers after the search"):
         generator.tree("a", joint=1.0, beam=2)
     with pytest.raises(
         UserError, match=r"joint: the model has none; `antiphon joint RUN` learns it from the training pairs$"

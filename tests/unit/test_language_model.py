@@ -61,16 +61,16 @@ def make(
 @torch.no_grad()
 def stepped(generator: Generator, prompt: str, length: int) -> tuple[list[int], list[float]]:
     """Greedy, as slowly as can be: every token, also of the prompt, is one step."""
-    wording = generator.wording
+    codec = generator.codec
     state = generator.model.start(Ones())  # type: ignore[arg-type]
-    for token in [wording.start, *wording.target.encode(prompt)]:
+    for token in [codec.start, *codec.target.encode(prompt)]:
         step = generator.model.step(torch.tensor([[token]]), state)
         state = step.state
     tokens: list[int] = []
     log_probs: list[float] = []
-    while len(tokens) < length and wording.end not in tokens:
+    while len(tokens) < length and codec.end not in tokens:
         scores = torch.log_softmax(step.logits[0, -1], -1)
-        scores[list(wording.forbidden)] = -torch.inf
+        scores[list(codec.forbidden)] = -torch.inf
         tokens.append(int(scores.argmax()))
         log_probs.append(float(scores.max()))
         step = generator.model.step(torch.tensor([[tokens[-1]]]), step.state)
@@ -94,7 +94,7 @@ def test_a_primed_prompt_is_a_prompt_forced_step_by_step(decoder: str, window: i
         assert answer.log_probs == pytest.approx(log_probs, abs=1e-4)
         assert answer.text == prompt + LETTERS.decode(tokens)
         assert answer.source_tokens == list(prompt)
-        assert (answer.weights, answer.looks) == (None, None)
+        assert (answer.weights, answer.heads) == (None, None)
         texts.add(LETTERS.decode(tokens))
     assert len(texts) > 4, "else the prompts would not matter"
 
@@ -156,8 +156,8 @@ def test_n_best_of_a_sampling_are_so_many_draws() -> None:
         ({"sample": True, "beam": 2}, "beam: a beam of 2 looks for the most probable answer, sample draws one"),
         ({"sample": True, "temperature": 0.0}, "temperature: must be above 0, not 0"),
         ({"sample": True, "top_p": 1.2}, "top_p: must be above 0 and at most 1, not 1.2"),
-        ({"prefix": "a"}, "prefix: a language model goes on where the text itself ends"),
-        ({"prefix": "x?"}, "prefix: a language model goes on where the text itself ends"),
+        ({"prefix": "a"}, "prefix: a language model continues the text"),
+        ({"prefix": "x?"}, "prefix: a language model continues the text"),
         ({"n_best": 2}, "n_best: 2 answers need a beam of at least 2, not 1"),
     ],
 )
@@ -180,7 +180,7 @@ def test_flags_of_lines_and_of_streams() -> None:
 
 def test_a_stream_goes_on_over_line_ends() -> None:
     generator = make(window=40)
-    assert generator.wording.start == LETTERS.encode("\n")[0]
+    assert generator.codec.start == LETTERS.encode("\n")[0]
     texts = [answer.text for answer in generator.generate(["ab"] * 30, sample=True, temperature=3.0, max_length=30)]
     assert all(len(text) == 32 for text in texts)
     assert any("\n" in text[:-1] for text in texts)
@@ -192,7 +192,7 @@ def test_a_stream_goes_on_over_line_ends() -> None:
 def test_words_of_a_stream_are_lines_of_words() -> None:
     words = WordTokenizer(["one", "two", "three"])
     generator = make(window=40, tokenizer=words)
-    assert generator.wording.start == EOS
+    assert generator.codec.start == EOS
     answers = generator.generate(["one  two ", "two\nthree", ""], sample=True, temperature=5.0, max_length=40, n_best=3)
     for prompt, answer in zip(["one  two ", "two\nthree", ""], answers, strict=True):
         for one in answer.alternatives:
@@ -260,7 +260,7 @@ def test_score_in_any_company(decoder: str, window: int | None) -> None:
 def test_a_letter_that_follows_joins_the_last_character(window: int | None) -> None:
     """The prompt 하 goes on with ᆫ: 한. Nothing of what was said is lost where the two meet."""
     letters = LetterTokenizer([*dict.fromkeys(unicodedata.normalize("NFD", "한국café\n"))])
-    wording = make(window=window, tokenizer=letters).wording
+    codec = make(window=window, tokenizer=letters).codec
     for prompt, whole in (("하", "한국"), ("cafe", "café"), ("한", "한국"), ("", "국")):
         told = letters.encode(unicodedata.normalize("NFD", whole)[len(unicodedata.normalize("NFD", prompt)) :])
-        assert wording.said(wording.question(prompt), tuple(told)) == whole
+        assert codec.decode(codec.encode(prompt), tuple(told)) == whole

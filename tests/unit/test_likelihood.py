@@ -81,7 +81,7 @@ def test_a_stream_is_one_long_forward(lines: list[str]) -> None:
     ids = LETTERS.encode(text)
     found = likelihood(generator, examples(lines))
     with torch.no_grad():
-        logits = generator.model(Ones(), torch.tensor([[generator.wording.start, *ids[:-1]]])).logits[0]  # type: ignore[arg-type]
+        logits = generator.model(Ones(), torch.tensor([[generator.codec.start, *ids[:-1]]])).logits[0]  # type: ignore[arg-type]
     own = -torch.log_softmax(logits, -1)[range(len(ids)), ids]
     assert len(found) == math.ceil(len(ids) / 5), "a row for each window"
     assert found[:, 0].sum() == pytest.approx(float(own.sum()), abs=1e-3)
@@ -94,7 +94,7 @@ def test_a_stream_is_one_long_forward(lines: list[str]) -> None:
 def test_a_transformer_sees_each_window_on_its_own() -> None:
     generator = make("transformer", window=5)
     ids = np.array(LETTERS.encode("abcabcfedabcabcabbb"))
-    inputs = [generator.wording.start, *ids[:-1]]
+    inputs = [generator.codec.start, *ids[:-1]]
     for first in range(0, len(ids), 5):
         with torch.no_grad():
             logits = generator.model(Ones(), torch.tensor([inputs[first : first + 5]])).logits[0]  # type: ignore[arg-type]
@@ -109,8 +109,8 @@ def test_a_score_is_what_an_evaluation_says(tokenizer: Tokenizer, more: dict[str
     generator = make("transformer", window=4, tokenizer=tokenizer, **more)
     text = ("" if tokenizer is LETTERS else " ").join("abcabcfedabcabcabbbf")
     [scored] = generator.score([text])
-    ids = generator.wording.closed(text)
-    inputs, own = [generator.wording.start, *ids[:-1]], np.zeros(0)
+    ids = generator.codec.encode_target(text)
+    inputs, own = [generator.codec.start, *ids[:-1]], np.zeros(0)
     for first in range(0, len(ids), 4):
         with torch.no_grad():
             logits = generator.model(Ones(), torch.tensor([inputs[first : first + 4]])).logits[0]  # type: ignore[arg-type]
@@ -144,7 +144,7 @@ def test_parts_of_a_long_text_begin_with_the_window_before() -> None:
     chunks = Chunks.of(len(ids), window=4)
     assert chunks.count == 16
     nats = stream_nats(generator, ids)
-    inputs = np.concatenate([[generator.wording.start], ids[:-1]])
+    inputs = np.concatenate([[generator.codec.start], ids[:-1]])
     for part in (0, 1, 9, 15):
         first = part * chunks.length
         span = slice(first, min(first + chunks.length + chunks.warm, len(ids)))

@@ -125,11 +125,11 @@ def test_padding_is_not_too_long() -> None:
         assert generator.model.attention_weights(sources, inputs).own is not None
 
 
-def test_looks_at_more_than_a_language_model_can_look_back_on() -> None:
+def test_heads_of_more_than_a_language_model_can_attend_to() -> None:
     generator = tiny_generator("transformer-lm", window=8)
-    assert generator.generate("K L M", max_length=5, looks=True).looks is not None
+    assert generator.generate("K L M", max_length=5, heads=True).heads is not None
     assert len(generator.generate("K L M", max_length=20).tokens) == 20
-    assert refusal(idle(generator).generate, ["K", "K L M"], max_length=6, looks=True) == [
-        "looks: 'K L M' has 3 tokens, and 6 to write (max_length) make more than the 8 that the model can look back "
-        "on; shorten the text or max_length, or leave looks out"
+    assert refusal(idle(generator).generate, ["K", "K L M"], max_length=6, heads=True) == [
+        "heads: 'K L M' has 3 tokens, and 6 to write (max_length) make more than the 8 that the model can attend to; "
+        "shorten the text or max_length, or leave heads out"
     ]

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from wishing_models import wishing
 
 from antiphon.inference import engine as writer
-from antiphon.inference.generation import Alternative, Generation, joined
+from antiphon.inference.generation import Alternative, Generation, join_parts
 from antiphon.inference.generator import Generator
-from antiphon.inference.inputs import in_parts
+from antiphon.inference.inputs import split_sentences
 from antiphon.search.sampling import random_stream
 
 LONG = ["a b c d e .", "f e d !", "c b a ?", "a a b b c c d d"]
@@ -28,12 +28,12 @@ def words(text: str) -> int:
 def test_nothing_is_lost_and_no_part_is_longer_than_it_must_be(
     text: str, longest: int, length: Callable[[str], int]
 ) -> None:
-    parts = in_parts(text, longest, length)
+    parts = split_sentences(text, longest, length)
     assert "".join("".join(parts).split()) == "".join(text.split())
     assert length(text) > longest or parts == [text]
     if len(parts) > 1:
         assert all(part.strip() for part in parts)
-        assert all(length(part) <= longest or len(in_parts(part, 0, length)) == 1 for part in parts)
+        assert all(length(part) <= longest or len(split_sentences(part, 0, length)) == 1 for part in parts)
         assert all(length(f"{one} {other}") > longest or length(one) > longest for one, other in pairwise(parts))
 
 
@@ -51,12 +51,12 @@ def test_nothing_is_lost_and_no_part_is_longer_than_it_must_be(
     ],
 )
 def test_parts_on_paper(text: str, longest: int, parts: list[str]) -> None:
-    assert in_parts(text, longest, words) == parts
+    assert split_sentences(text, longest, words) == parts
 
 
 def test_chinese_sentences_have_no_space_between_them_and_none_at_the_end() -> None:
-    assert in_parts("我们来。你去！", 4, len) == ["我们来。", "你去！"]
-    assert in_parts("我们来。你去！ 他来。", 7, len) == ["我们来。你去！", "他来。"]
+    assert split_sentences("我们来。你去！", 4, len) == ["我们来。", "你去！"]
+    assert split_sentences("我们来。你去！ 他来。", 7, len) == ["我们来。你去！", "他来。"]
 
 
 @pytest.fixture(scope="module")
@@ -128,14 +128,14 @@ def test_a_part_without_a_token_takes_no_alternatives_away() -> None:
     """Its tokenizer may read nothing in a text that is not empty."""
     spoken = Generation("K", ["K"], -1.0, [-1.0], ["a"], alternatives=[Alternative("K", ["K"], -1.0, [-1.0])])
     silent = Generation("", [], 0.0, [], [], flags=["empty source"])
-    whole = joined([spoken, silent, spoken], 0.0)
+    whole = join_parts([spoken, silent, spoken], 0.0)
     assert [other.text for other in whole.alternatives] == [whole.text] == ["K K"]
     assert "empty source" in whole.flags
 
 
 def test_looks_are_at_one_text(generator: Generator) -> None:
-    whole = generator.generate(" ".join(LONG), looks=True)
-    assert whole.looks is not None
+    whole = generator.generate(" ".join(LONG), heads=True)
+    assert whole.heads is not None
     assert whole.flags[0] == "truncated: the source has 22 tokens, only the first 6 were read"
 
 

@@ -111,13 +111,13 @@ def test_a_phrase_that_does_not_fit_is_flagged(generator: Generator) -> None:
     answer = generator.generate("a b", require=["N O K"], max_ratio=1.0)
     assert answer.tokens == ["N", "O", "K"]
     cut = generator.generate("a", require=["N O K"], max_ratio=1.0)
-    assert (cut.tokens, cut.flags[1]) == (["N", "O"], "required: not said: 'N O K'")
+    assert (cut.tokens, cut.flags[1]) == (["N", "O"], "required: missing: 'N O K'")
 
 
 def test_a_prefix_may_say_what_is_forbidden_and_the_answer_says_so(generator: Generator) -> None:
     both, other = generator.generate(["a b", "c"], prefix=["K L", ""], forbid=["L", "N O"])
     assert both.tokens[:2] == ["K", "L"]
-    assert both.flags[-1] == "forbidden: said all the same: 'L'"
+    assert both.flags[-1] == "forbidden: in the answer: 'L'"
     assert not any(flag.startswith("forbidden") for flag in other.flags)
 
 
@@ -125,7 +125,7 @@ def test_rules_that_leave_nothing_to_say_are_not_called_a_maximum_length(generat
     answer = generator.generate("a b", forbid=list("KLMNO"), min_length=3, weights=False)
     assert (answer.tokens, answer.flags) == (
         [],
-        ["no way on: stopped after 0 tokens without an end, because no token was possible"],
+        ["dead end: stopped after 0 tokens without an end, because no token was possible"],
     )
 
 

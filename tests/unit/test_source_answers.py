@@ -14,7 +14,7 @@ from antiphon.config.schema import Config
 from antiphon.data.pairs import SourcePaths
 from antiphon.data.prepare import prepare
 from antiphon.errors import UserError
-from antiphon.inference.generation import Part
+from antiphon.inference.generation import SourceSpan
 from antiphon.inference.generator import Generator
 from antiphon.inference.inputs import UnreadableInputError
 from antiphon.model_folder import LoadedModel, fresh_model, load_model, save_model
@@ -66,12 +66,12 @@ def test_the_same_answer_in_any_company(asked: tuple[Generator, list[str]]) -> N
 
 def test_weights_have_a_column_for_each_name(asked: tuple[Generator, list[str]]) -> None:
     model, texts = asked
-    for answer in model.generate(texts, looks=True):
+    for answer in model.generate(texts, heads=True):
         assert answer.weights is not None
         assert answer.weights.shape == (len(answer.tokens), len(answer.source_tokens))
         assert np.allclose(answer.weights.sum(axis=1), 1.0, atol=1e-5)
-        assert [part.first for part in answer.parts] == [0, *(part.last + 1 for part in answer.parts[:-1])]
-        assert answer.parts[-1].last == len(answer.source_tokens) - 1
+        assert [part.first for part in answer.spans] == [0, *(part.last + 1 for part in answer.spans[:-1])]
+        assert answer.spans[-1].last == len(answer.source_tokens) - 1
 
 
 def test_scores_are_those_of_the_answers(asked: tuple[Generator, list[str]]) -> None:
@@ -89,7 +89,7 @@ def test_parts_are_named_and_long_ones_cut(tmp_path: Path) -> None:
     np.save(long, np.ones((7, 4), np.float32))
     answer = model.generate(f"2 9\t{long}")
     assert answer.source_tokens == ["2", "<unk>", "</s>", "1", "2", "3", "4"]
-    assert answer.parts == [Part(0, "text", "2 9", 0, 2), Part(1, "features", long, 3, 6)]
+    assert answer.spans == [SourceSpan(0, "text", "2 9", 0, 2), SourceSpan(1, "features", long, 3, 6)]
     assert "unknown symbols in the source 1: '9' x 1" in answer.flags
     assert "truncated: the source 2 has 7 positions, only the first 4 were read" in answer.flags
 

@@ -173,7 +173,7 @@ def show(
     answer = answer_with_attention(generator, text, **options)
     view = attention_view(generator, answer, kind).only(layer=layer, head=head)
     put_answer(answer)
-    if answer.looks is not None and view.weights.shape[:2] != (1, 1):
+    if answer.heads is not None and view.weights.shape[:2] != (1, 1):
         say(mean_of(view))
     width = shutil.get_terminal_size((100, 24)).columns
     print(
@@ -192,10 +192,10 @@ def mean_of(view: AttentionView) -> str:
 
 def put_flags(generator: Generator, text: str) -> None:
     """What was not read of a text, or not known."""
-    from antiphon.inference.inputs import questions_of
+    from antiphon.inference.inputs import encode_inputs
 
-    [question] = questions_of(generator.wording, [text])
-    for flag in question.flags:
+    [encoded] = encode_inputs(generator.codec, [text])
+    for flag in encoded.flags:
         say(flag)
 
 

@@ -83,7 +83,7 @@ def check_weights(generator: Generator) -> None:
     """UserError where there are no weights to put out: the engine hands out none, or the model has none."""
     from antiphon.errors import UserError
 
-    if not generator.engine.attends:
+    if not generator.engine.has_attention:
         ours = generator.engine.name in OURS
         why = "this model does not attend to a source" if ours else f"{generator.engine.name} hands out no attention"
         raise UserError(f"--weights: {why}; {'leave --weights out' if ours else 'use the run of the export'}")

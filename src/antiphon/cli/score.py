@@ -12,7 +12,7 @@ import typer
 from antiphon.cli.io import Flags, pair_files, put_json, put_line, say_dropped
 
 if TYPE_CHECKING:
-    from antiphon.inference.generation import Scored
+    from antiphon.inference.generation import ScoredTarget
 
 __all__ = ["score"]
 
@@ -56,7 +56,7 @@ def score(
         raise nothing_usable(files, generator.config.data, dropped)
 
 
-def put_scored(scored: Scored, as_json: bool, *, text: bool) -> None:
+def put_scored(scored: ScoredTarget, as_json: bool, *, text: bool) -> None:
     """One pair, or one text, and its log probabilities."""
     said = {"text": scored.target} if text else {"source": scored.source, "target": scored.target}
     if not as_json:

@@ -16,7 +16,7 @@ from antiphon.data.tokenizers import StreamTokenizer
 from antiphon.evaluation.intervals import Estimate, estimate_value
 from antiphon.evaluation.metrics import Statistics, characters, words
 from antiphon.inference.generator import Generator
-from antiphon.inference.rescoring import said
+from antiphon.inference.rescoring import token_log_probs
 from antiphon.sequence import State
 
 __all__ = ["LIKELIHOOD_METRICS", "SIGNATURES", "likelihood", "likelihood_estimate", "likelihood_value", "stream_nats"]
@@ -59,7 +59,7 @@ def stream_nats(generator: Generator, ids: Ints) -> Floats:
 
     A recurrent network carries its state from window to window; a Transformer sees each window on its own.
     """
-    if generator.wording.room is None:
+    if generator.codec.context_length is None:
         return _carried_nats(generator, ids)
     [log_probs] = generator.engine.log_probs([[]], [ids.tolist()], MAX_CHUNKS)
     return -np.array(log_probs)
@@ -69,7 +69,7 @@ def stream_nats(generator: Generator, ids: Ints) -> Floats:
 def _carried_nats(generator: Generator, ids: Ints) -> Floats:
     window = generator.config.data.window or len(ids)
     chunks = Chunks.of(len(ids), window=window)
-    previous = np.concatenate([np.array([generator.wording.start]), ids[:-1]])
+    previous = np.concatenate([np.array([generator.codec.start]), ids[:-1]])
     inputs, outputs = (np.pad(side, (0, chunks.count * chunks.length)) for side in (previous, ids))
     nats = np.zeros(len(inputs))
     state: State = generator.model.start(source_batch([[]] * chunks.count))
@@ -79,7 +79,7 @@ def _carried_nats(generator: Generator, ids: Ints) -> Floats:
         positions, counted = chunks.window(first, first + window)
         step = generator.model.step(torch.from_numpy(inputs[positions]), state)
         state = step.state
-        log_probs = said(step.logits, torch.from_numpy(outputs[positions]))
+        log_probs = token_log_probs(step.logits, torch.from_numpy(outputs[positions]))
         nats[positions[counted]] = -log_probs.double().numpy()[counted]
     return nats[: len(ids)]
 

@@ -17,8 +17,8 @@ from antiphon.errors import ModelFolderError, UserError
 from antiphon.export.base import ExportFolder
 from antiphon.export.ctranslate2_write import token_names
 from antiphon.inference.engine import EngineModel
-from antiphon.inference.generation import Copies, Heads
-from antiphon.inference.inputs import Question, Wording, wording_of
+from antiphon.inference.generation import AttentionHeads, Copies
+from antiphon.inference.inputs import Codec, EncodedInput, build_codec
 from antiphon.inference.options import SearchOptions
 from antiphon.search.hypothesis import Hypothesis
 from antiphon.search.trace import Observer
@@ -67,9 +67,9 @@ def load(export: ExportFolder) -> EngineModel:
         raise ModelFolderError(f"{export.path}: export.json lacks the number of positions; export the model again")
     int8 = export.facts.get("int8") is True
     pool = TranslatorPool(str(export.path), threads=torch.get_num_threads(), int8=int8)
-    wording = wording_of(export.config, export.source, export.target)
+    codec = build_codec(export.config, export.source, export.target)
     sizes, short = (export.source.size, export.target.size), export.facts.get("shortlist") is True
-    engine = CTranslate2Engine(pool, wording, tokens=sizes, longest=positions, shortlist=short)
+    engine = CTranslate2Engine(pool, codec, tokens=sizes, longest=positions, shortlist=short)
     return EngineModel(export.config, engine, export.source, export.target)
 
 
@@ -117,10 +117,10 @@ class CTranslate2Engine:
 
     name = "ctranslate2"
     budget = None
-    attends = False
+    has_attention = False
 
     def __init__(
-        self, pool: TranslatorPool, wording: Wording, *, tokens: tuple[int, int], longest: int, shortlist: bool
+        self, pool: TranslatorPool, codec: Codec, *, tokens: tuple[int, int], longest: int, shortlist: bool
     ) -> None:
         """`tokens`: vocabulary sizes of source and target. `longest`: positions of the decoder."""
         self.pool = pool
@@ -129,28 +129,28 @@ class CTranslate2Engine:
         self.longest = longest
         self._source, self._target = (token_names(size) for size in tokens)
         self._ids = {name: number for number, name in enumerate(self._target)}
-        self._end = wording.end
-        self._forbidden = frozenset(wording.forbidden)
-        self._suppressed = [[self._target[token]] for token in wording.forbidden]
+        self._end = codec.end
+        self._forbidden = frozenset(codec.forbidden)
+        self._suppressed = [[self._target[token]] for token in codec.forbidden]
 
-    def write(
+    def decode(
         self,
-        batch: list[Question],
+        batch: list[EncodedInput],
         prefixes: list[list[int]],
         options: SearchOptions,
-        numbers: list[tuple[int, ...]],  # noqa: ARG002 (for sampling)
+        keys: list[tuple[int, ...]],  # noqa: ARG002 (for sampling)
     ) -> list[list[Hypothesis]]:
-        """The hypotheses of each question; in a beam only the n best have log_probs, which cost a second pass."""
+        """The hypotheses of each input; in a beam only the n best have log_probs, which cost a second pass."""
         request = TranslationRequest(
-            sources=[[self._source[token] for token in question.ids] for question in batch],
+            sources=[[self._source[token] for token in encoded.ids] for encoded in batch],
             prefixes=[[self._target[token] for token in prefix] for prefix in prefixes],
             options=options,
         )
         answers = self._greedy(request) if options.beam == 1 else self._beam(request)
         return self._hypotheses(request, answers)
 
-    def watch(self, question: Question, options: SearchOptions, observer: Observer) -> list[Hypothesis]:  # noqa: ARG002
-        raise UserError(f"watch: CTranslate2 does not show the steps of its search; {INSTEAD}")
+    def observe(self, encoded: EncodedInput, options: SearchOptions, observer: Observer) -> list[Hypothesis]:  # noqa: ARG002
+        raise UserError(f"tree: CTranslate2 does not show the steps of its search; {INSTEAD}")
 
     def log_probs(self, sources: list[Read], targets: list[list[int]], size: int) -> list[list[float]]:
         long = [row for row, target in enumerate(targets) if len(target) > self.longest]
@@ -173,7 +173,7 @@ class CTranslate2Engine:
         """None: a model that copies is not exported."""
         return [None] * len(sources)
 
-    def look(self, source: Read, target: list[int]) -> Heads:  # noqa: ARG002
+    def heads(self, source: Read, target: list[int]) -> AttentionHeads:  # noqa: ARG002
         raise UserError(f"attention: CTranslate2 does not return every layer and head; {INSTEAD}")
 
     def _greedy(self, request: TranslationRequest) -> list[list[Translation]]:

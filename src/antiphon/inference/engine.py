@@ -1,11 +1,11 @@
-"""What computes behind a Generator: torch, or what a model was exported to."""
-# B sentences, R rows, T steps, V vocabulary
-# T target steps, S source steps
+"""Engines compute hypotheses, log probabilities and attention: torch, or a library that a model was exported to."""
+# B sentences, R rows, T target steps, S source steps, V vocabulary
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -17,10 +17,10 @@ from antiphon.config.schema import Config
 from antiphon.data.batches import source_batch
 from antiphon.data.source import Read, Source
 from antiphon.data.tokenizers import UNK, Tokenizer, text_source
-from antiphon.inference.generation import Copies, Heads
-from antiphon.inference.inputs import Question, Wording
+from antiphon.inference.generation import AttentionHeads, Copies
+from antiphon.inference.inputs import Codec, EncodedInput
 from antiphon.inference.options import Capabilities, SearchOptions
-from antiphon.inference.rescoring import Looker, Scorer
+from antiphon.inference.rescoring import AttentionReader, TargetScorer
 from antiphon.models.model import SequenceModel
 from antiphon.search.beam import PatientBeam, ShrinkingBeam, beam_search
 from antiphon.search.constraints import (
@@ -40,192 +40,18 @@ from antiphon.search.sampling import RandomStream, Sampling, random_stream, samp
 from antiphon.search.trace import Observer
 from antiphon.sequence import State
 
-__all__ = ["Engine", "EngineModel", "LoadedModel", "TorchEngine", "Writer", "build_constraints", "run_search"]
+__all__ = ["Engine", "EngineModel", "LoadedModel", "TorchEngine", "build_constraints", "run_search"]
 
-# From the options of a search to its rules.
-
-
-def build_constraints(options: SearchOptions, wording: Wording, batch: list[Question]) -> tuple[Constraint, ...]:
-    """What may not be said in answers to these questions."""
-    sources = [question.length for question in batch]
-    longest = tuple(options.longest(source) for source in sources)
-    shortest = tuple(min(options.shortest(source), most) for source, most in zip(sources, longest, strict=True))
-    constraints: list[Constraint] = [ForbiddenTokens(never(options, wording))]
-    if options.forbid:
-        constraints.append(ForbiddenPhrases(options.forbid))
-    if options.no_repeat is not None:
-        constraints.append(NoRepeatNgram(options.no_repeat))
-    if max(shortest, default=1) > 1:
-        constraints.append(MinLength(wording.end, shortest))
-    if options.max_ratio is not None:
-        constraints.append(MaxLength(longest))
-    if options.require:
-        constraints.append(PhraseConstraint(RequiredPhrases(options.require), wording.end, longest))
-    return tuple(constraints)
-
-
-def never(options: SearchOptions, wording: Wording) -> tuple[int, ...]:
-    """Tokens that are no words; <unk> is one if it will be replaced."""
-    return tuple(token for token in wording.forbidden if not (options.replace_unknown and token == UNK))
-
-
-S = TypeVar("S", bound=State)
-
-
-def run_search(
-    step: StepFunction[S],
-    state: S,
-    request: SearchRequest,
-    options: SearchOptions,
-    *,
-    vocabulary: int,
-    random_streams: list[RandomStream],
-    observer: Observer | None = None,
-) -> list[list[Hypothesis]]:
-    """Hypotheses per sentence, best first, by the search that the options name; sampling needs a stream for each."""
-    if options.sample:
-        sampling = Sampling(options.temperature, options.top_k, options.top_p, options.seed)
-        samples = sample_search(step, state, request, sampling=sampling, random_streams=random_streams)
-        return [[hypothesis] for hypothesis in samples]
-    if options.beam == 1 and observer is None and not options.require:
-        return [[hypothesis] for hypothesis in greedy_search(step, state, request)]
-    size = options.beam if options.diversity is None else options.beam // options.groups
-    policy = ShrinkingBeam(size) if options.patience is None else PatientBeam(size, options.patience)
-    if options.diversity is not None:
-        diversity = Diversity(options.groups, options.diversity)
-        return diverse_search(step, state, request, policy=policy, diversity=diversity, vocabulary=vocabulary)
-    ranking = DynamicBeamAllocation(RequiredPhrases(options.require), options.beam) if options.require else None
-    return beam_search(step, state, request, policy=policy, ranking=ranking, observer=observer)
-
-
-# From questions to hypotheses: a model reads what it is given at once, and search writes what follows.
-
-
-class Writer:
-    """Writes with a model, in its words."""
-
-    def __init__(self, model: SequenceModel, wording: Wording, check: Check | None) -> None:
-        self.model = model
-        self.wording = wording
-        self.check = check
-
-    def write(
-        self,
-        batch: list[Question],
-        prefixes: list[list[int]],
-        options: SearchOptions,
-        numbers: list[tuple[int, ...]],
-        observer: Observer | None = None,
-    ) -> list[list[Hypothesis]]:
-        """The hypotheses of each question; their prompts are equally long. `numbers` are those of the questions.
-
-        Samples have random numbers of their own each, and come in the order they were drawn.
-        """
-        if not options.sample:
-            return self._answers(batch, prefixes, options, [], observer)
-        copies, seed = options.width, options.seed
-        found = self._answers(
-            [question for question in batch for _ in range(copies)],
-            [prefix for prefix in prefixes for _ in range(copies)],
-            options,
-            [random_stream(seed, *number, copy) for number in numbers for copy in range(copies)],
-            observer,
-        )
-        drawn = [hypothesis for [hypothesis] in found]
-        return [drawn[first : first + copies] for first in range(0, len(drawn), copies)]
-
-    @torch.inference_mode()
-    def _answers(
-        self,
-        batch: list[Question],
-        prefixes: list[list[int]],
-        options: SearchOptions,
-        random_streams: list[RandomStream],
-        observer: Observer | None,
-    ) -> list[list[Hypothesis]]:
-        contexts = [[self.wording.start, *question.prompt] for question in batch]
-        if self.wording.room is not None:
-            return self._in_pieces(contexts, self.wording.room, options, random_streams)
-        state = self.model.start(source_batch([question.source for question in batch]))
-        request = self._request(contexts, options, prefixes, build_constraints(options, self.wording, batch))
-        return self._go_on(state, contexts, request, options, random_streams, observer)
-
-    def _request(
-        self,
-        contexts: list[list[int]],
-        options: SearchOptions,
-        prefixes: list[list[int]],
-        constraints: tuple[Constraint, ...],
-    ) -> SearchRequest:
-        return SearchRequest(
-            sentences=len(contexts),
-            start=[context[-1] for context in contexts],
-            end=self.wording.end,
-            max_length=options.max_length,
-            length_penalty=options.length_penalty,
-            prefixes=prefixes,
-            constraints=constraints,
-            check=self.check,
-        )
-
-    def _go_on(
-        self,
-        state: State,
-        contexts: list[list[int]],
-        request: SearchRequest,
-        options: SearchOptions,
-        random_streams: list[RandomStream],
-        observer: Observer | None = None,
-    ) -> list[list[Hypothesis]]:
-        """All tokens of the contexts but the last are read with one step; search begins with the last."""
-        if len(contexts[0]) > 1:
-            state = self.model.step(torch.tensor([context[:-1] for context in contexts]), state).state
-        size = self.wording.target.size
-        return run_search(
-            self._step, state, request, options, vocabulary=size, random_streams=random_streams, observer=observer
-        )
-
-    def _in_pieces(
-        self, contexts: list[list[int]], room: int, options: SearchOptions, random_streams: list[RandomStream]
-    ) -> list[list[Hypothesis]]:
-        """Whenever the room is full, the later half of what is in it is read again, and there is room for more."""
-        found: list[list[Hypothesis]] = [[Hypothesis((), (), 0.0, finished=False)] for _ in contexts]
-        going, left, kept = list(range(len(contexts))), options.max_length, room
-        while going and left > 0:
-            recent = [[*contexts[row], *found[row][0].tokens][-kept:] for row in going]
-            piece = min(left, room - len(recent[0]) + 1)
-            state = self.model.start(source_batch([[]] * len(going)))
-            chosen = [random_streams[row] for row in going] if random_streams else []
-            shorter = replace(options, max_length=piece)
-            request = self._request(recent, shorter, [[]] * len(going), (ForbiddenTokens(self.wording.forbidden),))
-            parts = self._go_on(state, recent, request, shorter, chosen)
-            for row, part in zip(going, parts, strict=True):
-                found[row] = [_joined(found[row][0], more, options.length_penalty) for more in part]
-            full = {row for row, part in zip(going, parts, strict=True) if len(part[0].tokens) == piece}
-            going = [row for row in going if row in full and not found[row][0].finished]
-            left, kept = left - piece, max(1, room // 2)
-        return found
-
-    def _step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
-        step = self.model.step(tokens.unsqueeze(1), state)
-        return torch.log_softmax(step.logits[:, -1], dim=-1), step.state
-
-
-def _joined(first: Hypothesis, more: Hypothesis, length_penalty: float) -> Hypothesis:
-    tokens, log_probs = [*first.tokens, *more.tokens], [*first.log_probs, *more.log_probs]
-    return Hypothesis.of(tokens, log_probs, finished=more.finished, length_penalty=length_penalty)
-
-
-# With fewer rows a product waits for its weights; with more, what a step works on no longer fits into a core's cache.
+# With fewer rows a product waits for its weights; with more, the values of a step no longer fit a core's cache.
 BUDGET = 4096
 
 
 class Engine(Capabilities, Protocol):
-    """Reads and writes ids. What it cannot do, it says before anything is computed."""
+    """Computes with ids."""
 
     @property
     def workers(self) -> int:
-        """How many batches it is best asked for at once."""
+        """The best number of batches to compute at once."""
         ...
 
     @property
@@ -233,17 +59,21 @@ class Engine(Capabilities, Protocol):
         """Positions that a batch should have at most: hypotheses x the longest source; None: any number."""
         ...
 
-    def write(
-        self, batch: list[Question], prefixes: list[list[int]], options: SearchOptions, numbers: list[tuple[int, ...]]
+    def decode(
+        self,
+        batch: list[EncodedInput],
+        prefixes: list[list[int]],
+        options: SearchOptions,
+        keys: list[tuple[int, ...]],
     ) -> list[list[Hypothesis]]:
-        """The hypotheses of each question, best first; their prompts are equally long. `numbers` count the questions.
+        """The hypotheses of each input, best first; prompts are equally long.
 
-        Samples have random numbers of their own each, and come in the order they were drawn.
+        Samples come in the order they were drawn; their random numbers depend on the seed and the key of the input.
         """
         ...
 
-    def watch(self, question: Question, options: SearchOptions, observer: Observer) -> list[Hypothesis]:
-        """The hypotheses of one question; the observer sees the search. UserError where the engine shows nothing."""
+    def observe(self, encoded: EncodedInput, options: SearchOptions, observer: Observer) -> list[Hypothesis]:
+        """The hypotheses of one input; the observer sees the search. UserError if the engine does not show it."""
         ...
 
     def log_probs(self, sources: list[Read], targets: list[list[int]], size: int) -> list[list[float]]:
@@ -251,15 +81,15 @@ class Engine(Capabilities, Protocol):
         ...
 
     def weights(self, sources: list[Read], targets: list[list[int]]) -> list[np.ndarray | None]:
-        """The one attention matrix [T, S] of each pair to look at, without padding; None where there is none."""
+        """One attention matrix [T, S] of each pair, without padding; None where there is none."""
         ...
 
     def copies(self, sources: list[Read], targets: list[list[int]]) -> list[Copies | None]:
-        """What of each target was copied from its source; None where the engine does not know, or nothing can be."""
+        """The tokens of each target that were copied from its source; None if the engine does not know."""
         ...
 
-    def look(self, source: Read, target: list[int]) -> Heads:
-        """Every layer and head; UserError where the engine does not hand them out."""
+    def heads(self, source: Read, target: list[int]) -> AttentionHeads:
+        """The attention of every layer and head; UserError if the engine does not return it."""
         ...
 
 
@@ -292,17 +122,24 @@ class EngineModel:
 
 
 class TorchEngine:
-    """A model whose steps we search with: a run, or ONNX graphs."""
+    """Searches with the steps of a model: a trained network, or ONNX graphs."""
 
     longest = None
     has_shortlist = False
 
-    def __init__(self, config: Config, model: SequenceModel, wording: Wording, check: Check | None) -> None:
+    def __init__(self, config: Config, model: SequenceModel, codec: Codec, check: Check | None) -> None:
+        self.config = config
         self.model = model
-        self._wording = wording
-        self._writer = Writer(model, wording, check)
-        self._scorer = Scorer(model, wording, check)
-        self._looker = Looker(config, model, wording, check)
+        self.codec = codec
+        self.check = check
+
+    @cached_property
+    def _scorer(self) -> TargetScorer:
+        return TargetScorer(self.model, self.codec, self.check)
+
+    @cached_property
+    def _attention(self) -> AttentionReader:
+        return AttentionReader(self.config, self.model, self.codec, self.check)
 
     @property
     def name(self) -> str:
@@ -310,7 +147,7 @@ class TorchEngine:
 
     @property
     def workers(self) -> int:
-        """A core for each batch, where torch computes; other engines divide a batch among theirs."""
+        """A core for each batch if torch computes; other engines divide a batch among theirs."""
         return torch.get_num_threads() if self.name == "torch" else 1
 
     @property
@@ -318,27 +155,158 @@ class TorchEngine:
         return BUDGET
 
     @property
-    def attends(self) -> bool:
-        """The model attends to a source."""
-        return self._looker.in_steps or self._looker.in_heads
+    def has_attention(self) -> bool:
+        """True if the model attends to a source."""
+        return self._attention.available
 
-    def write(
-        self, batch: list[Question], prefixes: list[list[int]], options: SearchOptions, numbers: list[tuple[int, ...]]
+    @torch.inference_mode()
+    def decode(
+        self,
+        batch: list[EncodedInput],
+        prefixes: list[list[int]],
+        options: SearchOptions,
+        keys: list[tuple[int, ...]],
+        observer: Observer | None = None,
     ) -> list[list[Hypothesis]]:
-        return self._writer.write(batch, prefixes, options, numbers)
+        copies = options.width if options.sample else 1
+        batch = [encoded for encoded in batch for _ in range(copies)]
+        sources = [encoded.source for encoded in batch]
+        contexts = [[self.codec.start, *encoded.prompt] for encoded in batch]
+        streams = []
+        if options.sample:
+            streams = [random_stream(options.seed, *key, copy) for key in keys for copy in range(copies)]
+        if self.codec.context_length is not None:
+            found = self._search_windows(contexts, self.codec.context_length, options, streams)
+        else:
+            constraints = build_constraints(options, self.codec, batch)
+            prefixes = [prefix for prefix in prefixes for _ in range(copies)]
+            found = self._search(sources, contexts, options, prefixes, constraints, streams, observer)
+        if not options.sample:
+            return found
+        drawn = [hypothesis for [hypothesis] in found]
+        return [drawn[first : first + copies] for first in range(0, len(drawn), copies)]
 
-    def watch(self, question: Question, options: SearchOptions, observer: Observer) -> list[Hypothesis]:
-        [found] = self._writer.write([question], [[]], options, [(0,)], observer)
+    def observe(self, encoded: EncodedInput, options: SearchOptions, observer: Observer) -> list[Hypothesis]:
+        [found] = self.decode([encoded], [[]], options, [(0,)], observer)
         return found
+
+    def _search(
+        self,
+        sources: list[Read],
+        contexts: list[list[int]],
+        options: SearchOptions,
+        prefixes: list[list[int]],
+        constraints: tuple[Constraint, ...],
+        random_streams: list[RandomStream],
+        observer: Observer | None = None,
+    ) -> list[list[Hypothesis]]:
+        """Read the sources, and all tokens of the contexts but the last in one step; search begins with the last."""
+        state = self.model.start(source_batch(sources))
+        if len(contexts[0]) > 1:
+            state = self.model.step(torch.tensor([context[:-1] for context in contexts]), state).state
+        request = SearchRequest(
+            sentences=len(contexts),
+            start=[context[-1] for context in contexts],
+            end=self.codec.end,
+            max_length=options.max_length,
+            length_penalty=options.length_penalty,
+            prefixes=prefixes,
+            constraints=constraints,
+            check=self.check,
+        )
+        size = self.codec.target.size
+        return run_search(
+            self._step, state, request, options, vocabulary=size, random_streams=random_streams, observer=observer
+        )
+
+    def _search_windows(
+        self, contexts: list[list[int]], size: int, options: SearchOptions, random_streams: list[RandomStream]
+    ) -> list[list[Hypothesis]]:
+        """Whenever the window is full, its later half is read again as the context of the next window."""
+        found: list[list[Hypothesis]] = [[Hypothesis((), (), 0.0, finished=False)] for _ in contexts]
+        going, left, kept = list(range(len(contexts))), options.max_length, size
+        while going and left > 0:
+            recent = [[*contexts[row], *found[row][0].tokens][-kept:] for row in going]
+            length = min(left, size - len(recent[0]) + 1)
+            streams = [random_streams[row] for row in going] if random_streams else []
+            none: list[list[int]] = [[] for _ in going]
+            shorter, forbidden = replace(options, max_length=length), (ForbiddenTokens(self.codec.forbidden),)
+            continuations = self._search([*none], recent, shorter, none, forbidden, streams)
+            for row, more in zip(going, continuations, strict=True):
+                found[row] = [_concatenate(found[row][0], hypothesis, options.length_penalty) for hypothesis in more]
+            full = {row for row, more in zip(going, continuations, strict=True) if len(more[0].tokens) == length}
+            going = [row for row in going if row in full and not found[row][0].finished]
+            left, kept = left - length, max(1, size // 2)
+        return found
+
+    def _step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        step = self.model.step(tokens.unsqueeze(1), state)
+        return torch.log_softmax(step.logits[:, -1], dim=-1), step.state
 
     def log_probs(self, sources: list[Read], targets: list[list[int]], size: int) -> list[list[float]]:
         return self._scorer.log_probs(sources, targets, size)
 
     def weights(self, sources: list[Read], targets: list[list[int]]) -> list[np.ndarray | None]:
-        return self._looker.weights(sources, targets)
+        return self._attention.weights(sources, targets)
 
     def copies(self, sources: list[Read], targets: list[list[int]]) -> list[Copies | None]:
-        return self._looker.copies(sources, targets)
+        return self._attention.copies(sources, targets)
 
-    def look(self, source: Read, target: list[int]) -> Heads:
-        return self._looker.look(source, target)
+    def heads(self, source: Read, target: list[int]) -> AttentionHeads:
+        return self._attention.heads(source, target)
+
+
+def build_constraints(options: SearchOptions, codec: Codec, batch: list[EncodedInput]) -> tuple[Constraint, ...]:
+    """The constraints of the options on answers to these inputs."""
+    sources = [encoded.length for encoded in batch]
+    longest = tuple(options.longest(source) for source in sources)
+    shortest = tuple(min(options.shortest(source), most) for source, most in zip(sources, longest, strict=True))
+    forbidden = tuple(
+        token for token in codec.forbidden if not (options.replace_unknown and token == UNK)
+    )  # to be replaced
+    constraints: list[Constraint] = [ForbiddenTokens(forbidden)]
+    if options.forbid:
+        constraints.append(ForbiddenPhrases(options.forbid))
+    if options.no_repeat is not None:
+        constraints.append(NoRepeatNgram(options.no_repeat))
+    if max(shortest, default=1) > 1:
+        constraints.append(MinLength(codec.end, shortest))
+    if options.max_ratio is not None:
+        constraints.append(MaxLength(longest))
+    if options.require:
+        constraints.append(PhraseConstraint(RequiredPhrases(options.require), codec.end, longest))
+    return tuple(constraints)
+
+
+S = TypeVar("S", bound=State)
+
+
+def run_search(
+    step: StepFunction[S],
+    state: S,
+    request: SearchRequest,
+    options: SearchOptions,
+    *,
+    vocabulary: int,
+    random_streams: list[RandomStream],
+    observer: Observer | None = None,
+) -> list[list[Hypothesis]]:
+    """Hypotheses per sentence, best first, by the search that the options name; sampling needs a stream for each."""
+    if options.sample:
+        sampling = Sampling(options.temperature, options.top_k, options.top_p, options.seed)
+        samples = sample_search(step, state, request, sampling=sampling, random_streams=random_streams)
+        return [[hypothesis] for hypothesis in samples]
+    if options.beam == 1 and observer is None and not options.require:
+        return [[hypothesis] for hypothesis in greedy_search(step, state, request)]
+    size = options.beam if options.diversity is None else options.beam // options.groups
+    policy = ShrinkingBeam(size) if options.patience is None else PatientBeam(size, options.patience)
+    if options.diversity is not None:
+        diversity = Diversity(options.groups, options.diversity)
+        return diverse_search(step, state, request, policy=policy, diversity=diversity, vocabulary=vocabulary)
+    ranking = DynamicBeamAllocation(RequiredPhrases(options.require), options.beam) if options.require else None
+    return beam_search(step, state, request, policy=policy, ranking=ranking, observer=observer)
+
+
+def _concatenate(first: Hypothesis, more: Hypothesis, length_penalty: float) -> Hypothesis:
+    tokens, log_probs = [*first.tokens, *more.tokens], [*first.log_probs, *more.log_probs]
+    return Hypothesis.of(tokens, log_probs, finished=more.finished, length_penalty=length_penalty)

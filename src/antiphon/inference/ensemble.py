@@ -1,4 +1,4 @@
-"""Several models that answer as one."""
+"""Ensembles: several models that answer as one."""
 # R rows, T steps, V vocabulary
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from antiphon.data.source import Read
 from antiphon.errors import UserError
 from antiphon.inference.engine import EngineModel, LoadedModel, TorchEngine
-from antiphon.inference.generation import Heads
-from antiphon.inference.inputs import wording_of
+from antiphon.inference.generation import AttentionHeads
+from antiphon.inference.inputs import build_codec
 from antiphon.inference.limits import Limits
 from antiphon.models.decoders.decoder import Step
 from antiphon.models.frontends.frontend import FrontEnd
@@ -30,7 +30,7 @@ Combine = Literal["arithmetic", "geometric"]
 
 @dataclass(frozen=True)
 class EnsembleState:
-    """Where each member stands."""
+    """The states of all members."""
 
     parts: tuple[Any, ...]
 
@@ -58,7 +58,7 @@ class Ensemble(SequenceModel):
 
     @property
     def front_ends(self) -> list[FrontEnd]:
-        """All members have the same."""
+        """Those of the first member; all have the same."""
         return self._models()[0].front_ends
 
     def _models(self) -> list[SequenceModel]:
@@ -66,29 +66,29 @@ class Ensemble(SequenceModel):
 
 
 class EnsembleEngine(TorchEngine):
-    """Writes and scores as one; looks with each."""
+    """Decodes and scores with the ensemble; attention is that of its members."""
 
     def __init__(self, members: list[LoadedModel], combine: Combine, check: Check | None) -> None:
         first = members[0]
-        wording = wording_of(first.config, first.source, first.target_tokenizer, first.model.front_ends)
-        super().__init__(first.config, Ensemble([member.model for member in members], combine).eval(), wording, check)
-        self.members = [TorchEngine(member.config, member.model, wording, check) for member in members]
+        codec = build_codec(first.config, first.source, first.target_tokenizer, first.model.front_ends)
+        super().__init__(first.config, Ensemble([member.model for member in members], combine).eval(), codec, check)
+        self.members = [TorchEngine(member.config, member.model, codec, check) for member in members]
 
     @property
-    def attends(self) -> bool:
-        return any(member.attends for member in self.members)
+    def has_attention(self) -> bool:
+        return any(member.has_attention for member in self.members)
 
     def weights(self, sources: list[Read], targets: list[list[int]]) -> list[np.ndarray | None]:
-        """The mean over the members that look at the source."""
+        """The mean over the members that attend to the source."""
         found = [member.weights(sources, targets) for member in self.members]
-        return [_mean([one for one in each if one is not None]) for each in zip(*found, strict=True)]
+        return [_mean([matrix for matrix in row if matrix is not None]) for row in zip(*found, strict=True)]
 
-    def look(self, source: Read, target: list[int]) -> Heads:  # noqa: ARG002 (there is nothing to look at)
+    def heads(self, source: Read, target: list[int]) -> AttentionHeads:  # noqa: ARG002 (always an error)
         raise UserError("an ensemble has no layers and heads of its own; explain one of its runs")
 
 
 def ensemble_of(members: list[LoadedModel], combine: Combine, check: Check | None = None) -> EngineModel:
-    """UserError where they do not read and write the same tokens."""
+    """The ensemble of these models; UserError if they do not read and write the same tokens."""
     first, *others = members
     known = get_args(Combine)
     problems = [] if combine in known else [f"combine: {combine!r} is no mean of these; give {' or '.join(known)}"]
@@ -113,15 +113,19 @@ def _differences(first: LoadedModel, other: LoadedModel) -> list[str]:
     if first.config.data.source is not None and first.source.fingerprint != other.source.fingerprint:
         what = "source vocabulary" if first.config.data.text else "kind of source"
         found.append(f"has another {what} than the first")
-    fronts = [getattr(one.config.model, "front", None) for one in (first, other)]
+    fronts = [getattr(loaded.config.model, "front", None) for loaded in (first, other)]
     if first.config.data.text is None and fronts[0] != fronts[1]:
         found.append("has another model.front than the first")
     if first.target_tokenizer.fingerprint != other.target_tokenizer.fingerprint:
         found.append("has another target vocabulary than the first")
-    rooms = [wording_of(one.config, one.source, one.target_tokenizer).room for one in (first, other)]
-    if Limits.of(first.config, rooms[0]) != Limits.of(other.config, rooms[1]):
+    if _limits(first) != _limits(other):
         found.append("has learnt another number of positions than the first")
     return found
+
+
+def _limits(loaded: LoadedModel) -> Limits:
+    codec = build_codec(loaded.config, loaded.source, loaded.target_tokenizer)
+    return Limits.of(loaded.config, codec.context_length)
 
 
 def _mean(matrices: list[np.ndarray]) -> np.ndarray | None:

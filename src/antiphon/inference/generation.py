@@ -1,4 +1,4 @@
-"""What an answer is made of."""
+"""The results of a Generator: answers, their attention, scores and search trees."""
 # T target steps, S source steps, L layers, N heads
 
 from __future__ import annotations
@@ -9,12 +9,22 @@ import numpy as np
 
 from antiphon.search.trace import SearchTree
 
-__all__ = ["Alternative", "Choice", "Copies", "Generation", "Heads", "Part", "Scored", "TokenTree", "joined"]
+__all__ = [
+    "Alternative",
+    "AttentionHeads",
+    "Copies",
+    "Generation",
+    "ScoredTarget",
+    "SourceSpan",
+    "TokenAlternative",
+    "TokenTree",
+    "join_parts",
+]
 
 
 @dataclass(frozen=True)
 class Alternative:
-    """Another answer to the same source."""
+    """One of the n best answers to a source."""
 
     text: str
     tokens: list[str]
@@ -23,11 +33,11 @@ class Alternative:
 
 
 @dataclass(frozen=True)
-class Heads:
-    """Where the model looked, for every layer and head and without padding; None where it has no such attention.
+class AttentionHeads:
+    """The attention of every layer and head, without padding; None where the model has no such attention.
 
-    A row belongs to the token that was written there; a language model has said its prompt, too. The columns of `own`
-    are what was read before: <s> and all but the last.
+    A row belongs to the token that was written there; a language model has rows for its prompt, too. The columns of
+    `own` are the decoder's inputs: <s> and all tokens but the last.
     """
 
     cross: np.ndarray | None = None  # to the source [L, N, T, S]
@@ -41,62 +51,59 @@ class Heads:
 
     @property
     def mean(self) -> np.ndarray | None:
-        """The mean of `cross` over all layers and heads [T, S].
-
-        Which layer looks at the right place differs from model to model, and so the last one alone may miss it.
-        """
+        """The mean of `cross` over all layers and heads [T, S]; which layer aligns best differs from model to model."""
         return None if self.cross is None else np.asarray(self.cross.mean(axis=(0, 1)))
 
 
 @dataclass(frozen=True)
 class Copies:
-    """What a model that copies took from its source, token by token [T]."""
+    """The tokens that a model copied from its source, step by step [T]."""
 
-    shares: list[float]  # the probability that the token, being what it is, was copied: p(copied, y) / p(y)
-    positions: list[int]  # from where, if it was: the likeliest position of the source
+    shares: list[float]  # the probability that the token y was copied: p(copied, y) / p(y)
+    positions: list[int]  # the most probable source position it was copied from
 
 
 @dataclass(frozen=True)
-class Part:
-    """One of the sources of an answer, and which of its `source_tokens` are its."""
+class SourceSpan:
+    """The positions of one source among the `source_tokens` of an answer."""
 
-    source: int  # its number
+    source: int  # its index
     kind: str  # text, image, audio, features or frames
-    text: str  # its cell: the text, or the path of the file
+    text: str  # the text, or the path of the file
     first: int
     last: int
-    grid: tuple[int, int] | None = None  # rows and columns of a picture's positions
+    grid: tuple[int, int] | None = None  # rows and columns of the positions of an image
 
 
 @dataclass(frozen=True)
 class Generation:
-    """An answer, why, and what to beware of."""
+    """An answer with its scores, attention and flags."""
 
-    text: str  # a language model's is the prompt and what it wrote
-    tokens: list[str]  # what was written, with </s> at the end if the answer is finished
+    text: str  # of a language model: the prompt and its continuation
+    tokens: list[str]  # that were written, with </s> at the end if the answer is finished
     score: float  # sum of log_probs / length ^ length_penalty
     log_probs: list[float]  # one a token
-    source_tokens: list[str]  # what was read: the source, or a language model's prompt; names of a file's positions
-    weights: np.ndarray | None = None  # attention to the source [T, S], of many heads the mean; None: no such, or parts
-    looks: Heads | None = None  # every layer and head, if asked for
-    copied: list[float] | None = None  # how probable it is that each token was copied; None: as weights, or no copying
+    source_tokens: list[str]  # that were read: the source, or the prompt of a language model; for files, position names
+    weights: np.ndarray | None = None  # attention to the source [T, S], the mean of all heads; None: none, or split
+    heads: AttentionHeads | None = None  # every layer and head, with `heads=True`
+    copied: list[float] | None = None  # the probability that each token was copied; None: as weights, or no copying
     flags: list[str] = field(default_factory=list)
     alternatives: list[Alternative] = field(default_factory=list)  # the n best, this one first
-    parts: list[Part] = field(default_factory=list)  # each source; a language model has none
+    spans: list[SourceSpan] = field(default_factory=list)  # one for each source; a language model has none
 
 
 @dataclass(frozen=True)
-class Choice:
-    """A token that could stand at a position, and the answer that would follow."""
+class TokenAlternative:
+    """A token that could stand at a position of an answer, and the answer with it."""
 
     token: str
-    probability: float  # after what stands before
+    probability: float  # given the tokens before
     text: str
 
 
 @dataclass(frozen=True)
 class TokenTree:
-    """A search tree and the symbol of each branch."""
+    """A search tree and the symbol of each node."""
 
     tree: SearchTree
     symbols: list[str]
@@ -104,8 +111,8 @@ class TokenTree:
 
 
 @dataclass(frozen=True)
-class Scored:
-    """How probable a given target is: log p(y | x) and its parts; a language model has no source."""
+class ScoredTarget:
+    """log p(y | x) of a given target, whole and token by token; a language model has no source."""
 
     source: str
     target: str
@@ -115,15 +122,13 @@ class Scored:
     flags: list[str]
 
 
-def joined(parts: list[Generation], length_penalty: float) -> Generation:
-    """One answer to a text that was read in parts; the n-th alternative joins the n-th of each."""
+def join_parts(parts: list[Generation], length_penalty: float) -> Generation:
+    """The answer to a text that was split; the n-th alternative joins the n-th of each part."""
     if len(parts) == 1:
         return parts[0]
     flags = [f"split: too long to be read at once; answered in {len(parts)} parts"]
-    spoken = [part for part in parts if part.alternatives]  # of nothing there is no answer
-    others = zip(*(part.alternatives for part in spoken), strict=False)
-    alternatives = [_one(list(each), length_penalty) for each in others]
-    whole = _one(parts, length_penalty)
+    answered = [part for part in parts if part.alternatives]  # an empty part has none
+    whole = _concatenate(parts, length_penalty)
     return Generation(
         text=whole.text,
         tokens=whole.tokens,
@@ -131,21 +136,24 @@ def joined(parts: list[Generation], length_penalty: float) -> Generation:
         log_probs=whole.log_probs,
         source_tokens=[token for part in parts for token in part.source_tokens],
         flags=list(dict.fromkeys([*flags, *(flag for part in parts for flag in part.flags)])),
-        alternatives=alternatives,
-        parts=_shifted(parts),
+        alternatives=[
+            _concatenate(list(row), length_penalty)
+            for row in zip(*(part.alternatives for part in answered), strict=False)
+        ],
+        spans=_shift_spans(parts),
     )
 
 
-def _shifted(parts: list[Generation]) -> list[Part]:
-    """The pieces of each part, which stands behind the part before it."""
-    found, before = [], 0
+def _shift_spans(parts: list[Generation]) -> list[SourceSpan]:
+    """The spans of each part, moved behind the tokens of the parts before it."""
+    spans, before = [], 0
     for part in parts:
-        found += [replace(piece, first=piece.first + before, last=piece.last + before) for piece in part.parts]
+        spans += [replace(span, first=span.first + before, last=span.last + before) for span in part.spans]
         before += len(part.source_tokens)
-    return found
+    return spans
 
 
-def _one(parts: list[Generation] | list[Alternative], length_penalty: float) -> Alternative:
+def _concatenate(parts: list[Generation] | list[Alternative], length_penalty: float) -> Alternative:
     log_probs = [value for part in parts for value in part.log_probs]
     return Alternative(
         text=" ".join(part.text for part in parts if part.text),

@@ -1,4 +1,4 @@
-"""How long a source and an answer may be, asked before anything is computed: a learnt table of positions has an end."""
+"""Limits of learnt position tables, checked before anything is computed."""
 
 from __future__ import annotations
 
@@ -6,93 +6,95 @@ from dataclasses import dataclass
 
 from antiphon.config.networks import ConcatenatedConfig, EncoderDecoderConfig, learnt_positions
 from antiphon.config.schema import Config
-from antiphon.inference.inputs import Question
+from antiphon.inference.inputs import EncodedInput
 
 __all__ = ["Limits"]
 
-NAMED = 5  # texts that are too long; the others are counted
+MAX_NAMED = 5  # texts that are too long; the others are counted
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Positions that were learnt; None: any number will do. A language model that has too few reads in windows.
+    """Learnt positions; None: no limit. A language model with too few reads in windows.
 
-    Of several encoders, each has as many as its longest source: the configuration is checked for that.
+    Of several encoders, each has as many as the maximum length of its source: the configuration is checked for that.
     """
 
     encoder: int | None = None
     decoder: int | None = None
-    joined: bool = False  # one network reads both, so a source takes positions from its answer
-    room: int | None = None  # what a language model can look back on
+    joint: bool = False  # one network reads both, so a source takes positions from its answer
+    context_length: int | None = None  # of a language model
 
     @classmethod
-    def of(cls, config: Config, room: int | None) -> Limits:
+    def of(cls, config: Config, context_length: int | None) -> Limits:
         model = config.model
         if config.data.source is None:
-            return cls(room=room)
-        apart = isinstance(model, EncoderDecoderConfig) and isinstance(model.encoder, list)
-        encoder = learnt_positions(model.encoders[0]) if isinstance(model, EncoderDecoderConfig) and not apart else None
-        return cls(encoder, learnt_positions(model.decoder), joined=isinstance(model, ConcatenatedConfig))
+            return cls(context_length=context_length)
+        several = isinstance(model, EncoderDecoderConfig) and isinstance(model.encoder, list)
+        encoder = (
+            learnt_positions(model.encoders[0]) if isinstance(model, EncoderDecoderConfig) and not several else None
+        )
+        return cls(encoder, learnt_positions(model.decoder), joint=isinstance(model, ConcatenatedConfig))
 
-    def of_answers(self, questions: list[Question], max_length: int, *, looks: bool) -> list[str]:
-        """A sentence for what does not fit: a source, or an answer of this length (which counts its </s>)."""
-        problems = _few([problem for question in questions for problem in self._of_source(question)])
-        if self.decoder is not None and questions:
-            longest = max(questions, key=self._beside)
-            left = self.decoder - self._beside(longest)
+    def answer_problems(self, inputs: list[EncodedInput], max_length: int, *, heads: bool) -> list[str]:
+        """An error message for each source that does not fit, and for an answer of `max_length` (</s> counts)."""
+        problems = _first_few([problem for encoded in inputs for problem in self._source_problems(encoded)])
+        if self.decoder is not None and inputs:
+            longest = max(inputs, key=self._taken)
+            left = self.decoder - self._taken(longest)
             if max_length > left:
-                problems.append(_of_length(max_length, self.decoder, left, longest))
-        if looks and self.room is not None and questions:
-            longest = max(questions, key=lambda question: len(question.prompt))
-            problems += self._of_look(longest, max_length)
+                problems.append(_length_problem(max_length, self.decoder, left, longest))
+        if heads and self.context_length is not None and inputs:
+            longest = max(inputs, key=lambda encoded: len(encoded.prompt))
+            problems += self._heads_problems(longest, max_length, self.context_length)
         return problems
 
-    def of_targets(self, questions: list[Question], texts: list[str], targets: list[list[int]]) -> list[str]:
-        """A sentence for each source or target (ids, with </s>) that does not fit."""
-        problems = [problem for question in questions for problem in self._of_source(question)]
-        for question, text, ids in zip(questions, texts, targets, strict=True):
-            needed = len(ids) + self._beside(question)
+    def target_problems(self, inputs: list[EncodedInput], texts: list[str], targets: list[list[int]]) -> list[str]:
+        """An error message for each source or target (ids, with </s>) that does not fit."""
+        problems = [problem for encoded in inputs for problem in self._source_problems(encoded)]
+        for encoded, text, ids in zip(inputs, texts, targets, strict=True):
+            needed = len(ids) + self._taken(encoded)
             if self.decoder is not None and needed > self.decoder:
                 problems.append(
-                    f"{text[:40]!r}: {needed} tokens {'with its source' if self.joined else 'with </s>'}, but the "
+                    f"{text[:40]!r}: {needed} tokens {'with its source' if self.joint else 'with </s>'}, but the "
                     f"decoder has learnt {self.decoder} positions (model.decoder.positions.longest); shorten it, or "
                     "leave it out"
                 )
-        return _few(problems)
+        return _first_few(problems)
 
-    def _beside(self, question: Question) -> int:
-        """Positions that stand before the answer: the source with its </s>, if the decoder reads it."""
-        return question.length if self.joined else 0
+    def _taken(self, encoded: EncodedInput) -> int:
+        """Decoder positions before the answer: the source with its </s>, if the decoder reads it."""
+        return encoded.length if self.joint else 0
 
-    def _of_source(self, question: Question) -> list[str]:
-        needed = question.length
+    def _source_problems(self, encoded: EncodedInput) -> list[str]:
+        needed = encoded.length
         if self.encoder is None or needed <= self.encoder:
             return []
         return [
-            f"{question.text[:40]!r}: {needed} tokens with </s>, but the encoder has learnt {self.encoder} positions "
+            f"{encoded.text[:40]!r}: {needed} tokens with </s>, but the encoder has learnt {self.encoder} positions "
             "(model.encoder.positions.longest); shorten it, or leave it out"
         ]
 
-    def _of_look(self, question: Question, max_length: int) -> list[str]:
-        tokens = len(question.prompt)
-        if self.room is None or tokens + max_length <= self.room:
+    def _heads_problems(self, encoded: EncodedInput, max_length: int, context_length: int) -> list[str]:
+        tokens = len(encoded.prompt)
+        if tokens + max_length <= context_length:
             return []
         return [
-            f"looks: {question.text[:40]!r} has {tokens} tokens, and {max_length} to write (max_length) make more than "
-            f"the {self.room} that the model can look back on; shorten the text or max_length, or leave looks out"
+            f"heads: {encoded.text[:40]!r} has {tokens} tokens, and {max_length} to write (max_length) make more than "
+            f"the {context_length} that the model can attend to; shorten the text or max_length, or leave heads out"
         ]
 
 
-def _of_length(max_length: int, learnt: int, left: int, question: Question) -> str:
+def _length_problem(max_length: int, learnt: int, left: int, encoded: EncodedInput) -> str:
     fact = f"the decoder has learnt {learnt} positions (model.decoder.positions.longest)"
     if left == learnt:
         return f"max_length: {max_length}, but {fact}; give at most {left}"
-    taken = f"{question.text[:40]!r} takes {learnt - left} of them"
+    taken = f"{encoded.text[:40]!r} takes {learnt - left} of them"
     return f"max_length: {max_length}, but {fact} and {taken}; " + (
         f"give at most {left}" if left > 0 else "shorten the text, or leave it out"
     )
 
 
-def _few(problems: list[str]) -> list[str]:
-    more = len(problems) - NAMED
-    return problems if more <= 0 else [*problems[:NAMED], f"and {more} more that are too long"]
+def _first_few(problems: list[str]) -> list[str]:
+    more = len(problems) - MAX_NAMED
+    return problems if more <= 0 else [*problems[:MAX_NAMED], f"and {more} more that are too long"]

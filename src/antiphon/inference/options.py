@@ -16,7 +16,7 @@ from antiphon.errors import UserError
 
 if TYPE_CHECKING:
     from antiphon.config.schema import DecodingConfig
-    from antiphon.inference.inputs import Wording
+    from antiphon.inference.inputs import Codec
 
 __all__ = [
     "LARGEST_BATCH",
@@ -206,7 +206,7 @@ class Capabilities(Protocol):
     def name(self) -> str: ...
 
     @property
-    def attends(self) -> bool:
+    def has_attention(self) -> bool:
         """The model hands out its attention to the source."""
         ...
 
@@ -222,20 +222,20 @@ class Capabilities(Protocol):
 def search_options(
     keywords: SearchKeywords,
     decoding: DecodingConfig,
-    inputs: Wording,
+    codec: Codec,
     engine: Capabilities,
     rerankers: Collection[str],
 ) -> SearchOptions:
     """The options of a search, from keywords and the defaults of a config; UserError with every problem."""
     given = cast("Mapping[str, Any]", keywords)
-    options = _with_defaults(given, decoding, inputs)
+    options = _with_defaults(given, decoding, codec)
     problems = [
         *keyword_problems(given),
         *_combination_problems(options),
-        *_phrase_problems(given, options, inputs),
-        *_model_problems(given, options, inputs),
+        *_phrase_problems(given, options, codec),
+        *_model_problems(given, options, codec),
     ]
-    if problems := problems or _engine_problems(options, inputs, engine, rerankers):
+    if problems := problems or _engine_problems(options, codec, engine, rerankers):
         raise UserError(problems)
     return options
 
@@ -263,13 +263,13 @@ def keyword_problems(given: Mapping[str, object]) -> list[str]:
     return problems
 
 
-def _with_defaults(given: Mapping[str, Any], decoding: DecodingConfig, inputs: Wording) -> SearchOptions:
+def _with_defaults(given: Mapping[str, Any], decoding: DecodingConfig, codec: Codec) -> SearchOptions:
     values: dict[str, Any] = {}
     for name, option in OPTIONS.items():
         default = getattr(decoding, name) if option.configured else option.default
         values[name] = default if given.get(name) is None else given[name]
     for name in ("forbid", "require"):
-        phrases = dict.fromkeys(tuple(inputs.target.encode(text)) for text in values[name])
+        phrases = dict.fromkeys(tuple(codec.target.encode(text)) for text in values[name])
         values[name] = tuple(phrase for phrase in phrases if phrase)
     if values["sample"] or values["coverage"] or values["beam"] == 1:  # a default reranker gives way
         values |= {name: 0.0 for name, one in OPTIONS.items() if one.reranker and given.get(name) is None}
@@ -312,7 +312,7 @@ def _beam_problems(options: SearchOptions) -> list[str]:
     return problems
 
 
-def _phrase_problems(given: Mapping[str, Any], options: SearchOptions, inputs: Wording) -> list[str]:
+def _phrase_problems(given: Mapping[str, Any], options: SearchOptions, codec: Codec) -> list[str]:
     from antiphon.search.phrases import contains
 
     problems = []
@@ -324,21 +324,21 @@ def _phrase_problems(given: Mapping[str, Any], options: SearchOptions, inputs: W
         problems.append("forbid: a phrase in it is part of one that require asks for; leave it out of one of them")
     for name in ("forbid", "require"):
         for text in [] if isinstance(given.get(name), str) else given.get(name) or []:
-            if not inputs.target.encode(text):
+            if not codec.target.encode(text):
                 problems.append(f"{name}: an empty phrase; leave it out")
-            elif unknown := inputs.target.unknown(text):
+            elif unknown := codec.target.unknown(text):
                 problems.append(f"{name} {text!r}: the model does not know {', '.join(map(repr, unknown))}; change it")
     return problems
 
 
-def _model_problems(given: Mapping[str, Any], options: SearchOptions, inputs: Wording) -> list[str]:
+def _model_problems(given: Mapping[str, Any], options: SearchOptions, codec: Codec) -> list[str]:
     """A language model has no source, and one with a limited context writes in windows."""
     readers = [name for name, option in OPTIONS.items() if option.reads and is_given(given.get(name))]
-    problems, size = [], inputs.target.size
-    if inputs.room is not None:
+    problems, size = [], codec.target.size
+    if codec.context_length is not None:
         why = "this language model writes in windows and forgets what is before; leave it out"
         problems += [f"{name}: {why}" for name in readers]
-    elif inputs.side == "text":
+    elif codec.target_name == "text":
         of_source = [name for name in readers if OPTIONS[name].reads == "source"]
         problems += [f"{name}: a language model has no source; leave it out" for name in of_source]
     if not options.sample and options.beam > size:
@@ -348,13 +348,13 @@ def _model_problems(given: Mapping[str, Any], options: SearchOptions, inputs: Wo
 
 
 def _engine_problems(
-    options: SearchOptions, inputs: Wording, engine: Capabilities, rerankers: Collection[str]
+    options: SearchOptions, codec: Codec, engine: Capabilities, rerankers: Collection[str]
 ) -> list[str]:
     problems = []
     used = {name: one for name, one in OPTIONS.items() if getattr(options, name) != one.off}
     for name, option in used.items():
         if engine.name in option.engines:
-            if option.attention and not engine.attends:
+            if option.attention and not engine.has_attention:
                 problems.append(f"{name}: this model does not attend to a source; leave it out")
         elif option.engines == ("ctranslate2",):
             why = "only an export to CTranslate2 uses one"
@@ -362,8 +362,8 @@ def _engine_problems(
         elif option.search != "sampling":  # sample itself is refused
             why = f"an export to {engine.name} does not have it"
             problems.append(f"{name}: {why}; leave it out, or use the run that the export was made from")
-    if options.replace_unknown and not inputs.one_text:
-        problems.append("replace_unknown: words are taken from one text, and this model reads no such; leave it out")
+    if options.replace_unknown and not codec.single_text:
+        problems.append("replace_unknown: only for a source that is one text; leave it out")
     if engine.longest is not None and options.max_length > engine.longest:
         problems.append(
             f"max_length: {options.max_length}, but the export has {engine.longest} positions; give at most that, "
@@ -376,5 +376,5 @@ def _engine_problems(
     for name in (name for name in options.reranking if name not in rerankers):
         then = "" if engine.name == "torch" else ", then export the run again"
         learn = f"the model has none; `antiphon {name} RUN` learns it from the training pairs{then}"
-        problems.append(f"{name}: {learn if inputs.one_text else 'only for a source that is one text; leave it out'}")
+        problems.append(f"{name}: {learn if codec.single_text else 'only for a source that is one text; leave it out'}")
     return problems

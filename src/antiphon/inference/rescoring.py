@@ -1,6 +1,5 @@
-"""Where a model looks while it writes given targets."""
-# B pieces, T target steps, V vocabulary
-# T target steps, S source steps
+"""Rescoring: log probabilities and attention of given targets, teacher-forced."""
+# B windows, R rows, T target steps, S source steps, V vocabulary, L layers, N heads
 
 from __future__ import annotations
 
@@ -15,21 +14,26 @@ from antiphon.config.schema import Config
 from antiphon.data.batches import source_batch
 from antiphon.data.source import Read, positions
 from antiphon.data.tokenizers import PAD
-from antiphon.inference.batching import alike
-from antiphon.inference.generation import Copies, Heads
-from antiphon.inference.inputs import Wording
+from antiphon.inference.batching import batch_by_length
+from antiphon.inference.generation import AttentionHeads, Copies
+from antiphon.inference.inputs import Codec
 from antiphon.models.model import SequenceModel
 from antiphon.search.hypothesis import Check
 from antiphon.sequence import Sequence
 
-__all__ = ["Looker", "Scorer", "said"]
+__all__ = ["AttentionReader", "TargetScorer", "token_log_probs"]
 
-# How probable given targets are to a model, teacher-forced; window by window where it cannot look back on all.
+HEADS_BATCH = 16  # sentences whose weights of all layers and heads are in memory at once
+
+
+def token_log_probs(logits: Tensor, tokens: Tensor) -> Tensor:
+    """log p of tokens [B, T], of logits [B, T, V]; not log_softmax, because a second [B, T, V] may not fit."""
+    return logits.gather(2, tokens.unsqueeze(2)).squeeze(2) - logits.logsumexp(dim=-1)
 
 
 @dataclass(frozen=True)
-class Piece:
-    """As much of a target as is read at once: all of it, or a window."""
+class Window:
+    """The tokens of a target that are read at once: all, or as many as the model can attend to."""
 
     row: int
     source: Read
@@ -37,124 +41,115 @@ class Piece:
     tokens: list[int]
 
 
-class Scorer:
-    """Scores with a model, in its words."""
+class TargetScorer:
+    """Computes log p(y | x) of given targets."""
 
-    def __init__(self, model: SequenceModel, wording: Wording, check: Check | None) -> None:
+    def __init__(self, model: SequenceModel, codec: Codec, check: Check | None) -> None:
         self.model = model
-        self.wording = wording
+        self.codec = codec
         self.check = check
 
     def log_probs(self, sources: list[Read], targets: list[list[int]], size: int) -> list[list[float]]:
-        """log p of each token of each target; `size` pieces are computed together, which makes no difference."""
-        both = zip(sources, targets, strict=True)
-        pieces = [piece for row, (source, target) in enumerate(both) for piece in self._pieces(row, source, target)]
+        """log p of each token of each target; `size` windows are computed together, which makes no difference."""
+        pairs = enumerate(zip(sources, targets, strict=True))
+        windows = [window for row, (source, target) in pairs for window in self._windows(row, source, target)]
         found: dict[int, list[float]] = {}
-        for places in alike([(0, positions(piece.source), len(piece.tokens)) for piece in pieces], size):
-            found |= zip(places, self._forced([pieces[place] for place in places]), strict=True)
+        lengths = [(0, positions(window.source), len(window.tokens)) for window in windows]
+        for batch in batch_by_length(lengths, size):
+            found |= zip(batch, self._force([windows[index] for index in batch]), strict=True)
         results: list[list[float]] = [[] for _ in targets]
-        for place, piece in enumerate(pieces):
-            results[piece.row] += found[place]
+        for index, window in enumerate(windows):
+            results[window.row] += found[index]
         return results
 
-    def _pieces(self, row: int, source: Read, target: list[int]) -> list[Piece]:
+    def _windows(self, row: int, source: Read, target: list[int]) -> list[Window]:
         """A Transformer sees each window of a stream on its own, here as in training."""
-        window = self.wording.room or len(target)
-        before = [self.wording.start, *target]
+        size = self.codec.context_length or len(target)
+        before = [self.codec.start, *target]
         return [
-            Piece(row, source, before[first], target[first : first + window]) for first in range(0, len(target), window)
+            Window(row, source, before[first], target[first : first + size]) for first in range(0, len(target), size)
         ]
 
     @torch.inference_mode()
-    def _forced(self, pieces: list[Piece]) -> list[list[float]]:
+    def _force(self, windows: list[Window]) -> list[list[float]]:
         if self.check is not None:
             self.check()
-        outputs = Sequence.of_ids([piece.tokens for piece in pieces], PAD)
-        inputs = Sequence.of_ids([[piece.before, *piece.tokens[:-1]] for piece in pieces], PAD)
-        step = self.model(source_batch([piece.source for piece in pieces]), inputs.values)
-        rows = said(step.logits, outputs.values).tolist()
-        return [row[: len(piece.tokens)] for row, piece in zip(rows, pieces, strict=True)]
+        outputs = Sequence.of_ids([window.tokens for window in windows], PAD)
+        inputs = Sequence.of_ids([[window.before, *window.tokens[:-1]] for window in windows], PAD)
+        step = self.model(source_batch([window.source for window in windows]), inputs.values)
+        rows = token_log_probs(step.logits, outputs.values).tolist()
+        return [row[: len(window.tokens)] for row, window in zip(rows, windows, strict=True)]
 
 
-def said(logits: Tensor, tokens: Tensor) -> Tensor:
-    """log p of tokens [B, T], of logits [B, T, V]; not log_softmax, because a second [B, T, V] may not fit."""
-    return logits.gather(2, tokens.unsqueeze(2)).squeeze(2) - logits.logsumexp(dim=-1)
+class AttentionReader:
+    """Reads the attention of a model to given targets; the kind of its decoder tells where it is."""
 
-
-TOGETHER = 16  # sentences whose weights of all layers and heads are in memory at once
-
-
-class Looker:
-    """Looks once more, at targets that are known: the decoder's kind tells where its attention to a source is."""
-
-    def __init__(self, config: Config, model: SequenceModel, wording: Wording, check: Check | None) -> None:
+    def __init__(self, config: Config, model: SequenceModel, codec: Codec, check: Check | None) -> None:
         self.model = model
-        self.wording = wording
+        self.codec = codec
         self.check = check
         kind = config.model.decoder.kind
-        self.in_steps = kind in ("bahdanau", "luong")  # each step hands it out
-        self.in_heads = kind == "transformer" and config.data.source is not None  # it has to be asked for
-        self.copies_words = isinstance(config.model, EncoderDecoderConfig) and config.model.copying
+        self.in_steps = kind in ("bahdanau", "luong")  # every step returns its weights
+        self.in_heads = kind == "transformer" and config.data.source is not None  # computed on demand
+        self.copying = isinstance(config.model, EncoderDecoderConfig) and config.model.copying
 
+    @property
+    def available(self) -> bool:
+        """True if the model attends to a source."""
+        return self.in_steps or self.in_heads
+
+    @torch.inference_mode()
     def weights(self, sources: list[Read], targets: list[list[int]]) -> list[np.ndarray | None]:
-        """The one matrix [T, S] to look at, without padding: a recurrent decoder's weights, the mean of many heads."""
+        """One matrix [T, S] of each pair, without padding: a recurrent decoder's weights, or the mean of all heads."""
+        if not self.available:
+            return [None] * len(sources)
+        size = len(sources) if self.in_steps else HEADS_BATCH
+        found: list[np.ndarray | None] = []
+        for first in range(0, len(sources), max(1, size)):
+            found += self._matrices(sources[first : first + size], targets[first : first + size])
+        return found
+
+    def _matrices(self, sources: list[Read], targets: list[list[int]]) -> list[np.ndarray]:
+        if self.check is not None:
+            self.check()
+        batch, inputs = source_batch(sources), self._inputs(targets)
         if self.in_steps:
-            return self._of_steps(sources, targets)
-        if self.in_heads:
-            groups = range(0, len(sources), TOGETHER)
-            return [one for g in groups for one in self._of_heads(sources[g : g + TOGETHER], targets[g : g + TOGETHER])]
-        return [None] * len(sources)
-
-    @torch.inference_mode()
-    def look(self, source: Read, target: list[int]) -> Heads:
-        """Every layer and head; a target alone, so that there is no padding."""
-        if self.check is not None:
-            self.check()
-        looks = self.model.attention_weights(source_batch([source]), torch.tensor([[self.wording.start, *target[:-1]]]))
-        parts = (looks.cross, looks.own, looks.source)
-        cross, own, itself = (None if part is None else part[0].numpy() for part in parts)
-        return Heads(cross=cross, own=own, source=itself)
-
-    @torch.inference_mode()
-    def _of_heads(self, sources: list[Read], targets: list[list[int]]) -> list[np.ndarray | None]:
-        """The mean over layers and heads."""
-        if self.check is not None:
-            self.check()
-        cross = self.model.attention_weights(source_batch(sources), self._inputs(targets)).cross  # [R, L, N, T, S]
-        assert cross is not None
-        return self._cropped(cross.mean((1, 2)), sources, targets)
-
-    @torch.inference_mode()
-    def _of_steps(self, sources: list[Read], targets: list[list[int]]) -> list[np.ndarray | None]:
-        if self.check is not None:
-            self.check()
-        found = self.model(source_batch(sources), self._inputs(targets)).weights
-        assert found is not None
-        return self._cropped(found, sources, targets)
-
-    def _cropped(self, weights: Tensor, sources: list[Read], targets: list[list[int]]) -> list[np.ndarray | None]:
-        """[R, T, S] without padding."""
+            weights = self.model(batch, inputs).weights  # [R, T, S]
+        else:
+            cross = self.model.attention_weights(batch, inputs).cross  # [R, L, N, T, S]
+            weights = None if cross is None else cross.mean((1, 2))
+        assert weights is not None
         return [
-            weights[row, : len(target), : self.wording.remembered(source)].numpy()
+            weights[row, : len(target), : self.codec.memory_length(source)].numpy()
             for row, (source, target) in enumerate(zip(sources, targets, strict=True))
         ]
 
     @torch.inference_mode()
+    def heads(self, source: Read, target: list[int]) -> AttentionHeads:
+        """Every layer and head; one target alone, so that there is no padding."""
+        if self.check is not None:
+            self.check()
+        found = self.model.attention_weights(source_batch([source]), self._inputs([target]))
+        parts = (found.cross, found.own, found.source)
+        cross, own, itself = (None if part is None else part[0].numpy() for part in parts)
+        return AttentionHeads(cross=cross, own=own, source=itself)
+
+    @torch.inference_mode()
     def copies(self, sources: list[Read], targets: list[list[int]]) -> list[Copies | None]:
-        """What was copied: p(copied from j, y) / p(y) of every token y; None where nothing can be."""
-        if not self.copies_words:
+        """p(copied from j, y) / p(y) of every token y; None for a model that does not copy."""
+        if not self.copying:
             return [None] * len(sources)
         if self.check is not None:
             self.check()
         outputs = Sequence.of_ids(targets, PAD).values
         step = self.model(source_batch(sources), self._inputs(targets))
-        if step.copied is None:  # an ensemble says no more than p
+        if step.copied is None:  # an ensemble has p only
             return [None] * len(sources)
         found = step.copied.of(outputs)  # [R, T, S]
-        shares = (found.sum(dim=-1) / said(step.logits, outputs).exp()).clamp(max=1.0)
+        shares = (found.sum(dim=-1) / token_log_probs(step.logits, outputs).exp()).clamp(max=1.0)
         rows = zip(targets, shares.tolist(), found.argmax(dim=-1).tolist(), strict=True)
-        return [Copies(share[: len(target)], places[: len(target)]) for target, share, places in rows]
+        return [Copies(share[: len(target)], indices[: len(target)]) for target, share, indices in rows]
 
     def _inputs(self, targets: list[list[int]]) -> Tensor:
-        """What a decoder is given to say these [R, T]."""
-        return Sequence.of_ids([[self.wording.start, *target[:-1]] for target in targets], PAD).values
+        """The decoder inputs of these targets [R, T]."""
+        return Sequence.of_ids([[self.codec.start, *target[:-1]] for target in targets], PAD).values

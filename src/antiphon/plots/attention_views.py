@@ -25,7 +25,7 @@ from antiphon.data.build_source import one_text
 from antiphon.data.image import ImageReader
 from antiphon.data.video import FramesReader
 from antiphon.errors import DataError, UserError
-from antiphon.inference.generation import Generation, Part
+from antiphon.inference.generation import Generation, SourceSpan
 from antiphon.inference.generator import Generator
 from antiphon.inference.options import SearchKeywords
 from antiphon.models.frontends.audio_frontend import SubsampledFrontEnd
@@ -100,7 +100,7 @@ def explain_attention(
 def draw_answer(generator: Generator, answer: Generation, path: Path, *, heads: bool) -> list[Path]:
     """Draw the attention to the sources and, in NAME-heads, every head if there are several; return the files."""
     files = [] if answer.weights is None else draw_sources(answer, generator.config, path)
-    if heads and answer.looks is not None and answer.looks.kinds:
+    if heads and answer.heads is not None and answer.heads.kinds:
         view = attention_view(generator, answer)
         if view.weights.shape[:2] != (1, 1):
             files.append(path.with_stem(f"{path.stem}-heads"))
@@ -112,16 +112,16 @@ def answer_with_attention(generator: Generator, text: str, **options: Unpack[Sea
     """An answer with the attention of every head; a language model writes a few tokens only."""
     if generator.config.data.source is None and options.get("max_length") is None:
         options["max_length"] = _continuation_length(generator, text)
-    answer = generator.generate(text, looks=True, **options)
-    if answer.looks is None:
+    answer = generator.generate(text, heads=True, **options)
+    if answer.heads is None:
         raise DataError(f"{text!r}: {', '.join(answer.flags)}; there is nothing to draw")
     return answer
 
 
 def _continuation_length(generator: Generator, text: str) -> int:
     """The number of tokens to write so that all of them and the text are seen at once."""
-    most, room = min(LONGEST_CONTINUATION, generator.config.decoding.max_length), generator.wording.room
-    return most if room is None else max(1, min(most, room - len(generator.wording.question(text).prompt)))
+    most, room = min(LONGEST_CONTINUATION, generator.config.decoding.max_length), generator.codec.context_length
+    return most if room is None else max(1, min(most, room - len(generator.codec.encode(text).prompt)))
 
 
 # Attention over the sources themselves: images, sounds, vectors, videos and texts
@@ -132,15 +132,15 @@ def draw_sources(answer: Generation, config: Config, path: Path) -> list[Path]:
 
     One source goes to the path itself; several get their number, from 1, before the suffix.
     """
-    several = len(answer.parts) > 1
+    several = len(answer.spans) > 1
     files = []
-    for number, part in enumerate(answer.parts, start=1):
+    for number, part in enumerate(answer.spans, start=1):
         files.append(path.with_stem(f"{path.stem}-{number}") if several else path)
         _draw_source(part, config, answer, files[-1])
     return files
 
 
-def _draw_source(part: Part, config: Config, answer: Generation, path: Path) -> None:
+def _draw_source(part: SourceSpan, config: Config, answer: Generation, path: Path) -> None:
     """Draw one source, as far as it was read."""
     assert answer.weights is not None
     source = config.data.sources[part.source]
@@ -221,16 +221,16 @@ class AttentionView:
 
 
 def attention_view(generator: Generator, answer: Generation, kind: AttentionKind | None = None) -> AttentionView:
-    """The attention of an answer that was generated with `looks`; None: the first kind that the model has."""
-    if answer.looks is None:
-        raise ValueError("generate with looks=True")
-    known = [name for name in KINDS if name in answer.looks.kinds]
+    """The attention of an answer that was generated with `heads=True`; None: the first kind that the model has."""
+    if answer.heads is None:
+        raise ValueError("generate with heads=True")
+    known = [name for name in KINDS if name in answer.heads.kinds]
     if not known:
         raise UserError(_no_attention(generator.config.model))
     chosen = kind or known[0]
     if chosen not in known:
         raise UserError(f"attention: this model has no attention of the kind {chosen}; choose {' or '.join(known)}")
-    weights: NDArray[Any] = getattr(answer.looks, chosen)
+    weights: NDArray[Any] = getattr(answer.heads, chosen)
     rows, columns = _tokens(generator, answer, chosen)
     prompt = len(answer.source_tokens) if generator.config.data.source is None else 0
     copy_probs = answer.copied if chosen == "cross" else None
@@ -275,7 +275,7 @@ def _tokens(generator: Generator, answer: Generation, kind: AttentionKind) -> tu
         return answer.tokens, answer.source_tokens
     is_language_model = generator.config.data.source is None
     tokens = [*answer.source_tokens, *answer.tokens] if is_language_model else answer.tokens
-    start = generator.wording.target.symbols([generator.wording.start])
+    start = generator.codec.target.symbols([generator.codec.start])
     return tokens, [*start, *tokens[:-1]]
 
 

@@ -20,7 +20,7 @@ from antiphon.data.batches import source_batch
 from antiphon.data.tokenizers import PAD
 from antiphon.errors import DataError, UserError
 from antiphon.inference.generator import Generator
-from antiphon.inference.inputs import Question, questions_of
+from antiphon.inference.inputs import EncodedInput, encode_inputs
 from antiphon.models.decoders.static_context import POOLS
 from antiphon.models.model import EncoderDecoder, SequenceModel
 from antiphon.plots.style import ACCENT, INK, LINE, QUIET, font, printable, save_figure, text_size, write_title
@@ -79,43 +79,43 @@ def sentence_vectors(generator: Generator, sentences: list[str], pool: Pool | No
             f"pool: {pool} of the source's states cannot be had where one network reads source and target; "
             "leave it out, or say last"
         )
-    questions = questions_of(generator.wording, sentences)
-    rows = [row for row, question in enumerate(questions) if not question.empty]
+    inputs = encode_inputs(generator.codec, sentences)
+    rows = [row for row, encoded in enumerate(inputs) if not encoded.empty]
     vectors: dict[int, NDArray[np.float64]] = {}
-    for batch in _batches(questions, rows, generator.config.decoding.batch_size):
-        memory = _encode(generator, [questions[row] for row in batch])
+    for batch in _batches(inputs, rows, generator.config.decoding.batch_size):
+        memory = _encode(generator, [inputs[row] for row in batch])
         vectors |= dict(zip(batch, POOLS[pool](memory)[:, -1].double().numpy(), strict=True))
     return SentenceVectors(
         [sentences[row] for row in rows],
         np.stack([vectors[row] for row in rows]) if rows else np.zeros((0, 0)),
-        [flag for question in questions for flag in _flags(question)],
+        [flag for encoded in inputs for flag in _flags(encoded)],
     )
 
 
-def _flags(question: Question) -> list[str]:
+def _flags(encoded: EncodedInput) -> list[str]:
     """One line with the beginning of the sentence and all its flags; none without flags."""
-    flags = ["empty, so it is left out"] if question.empty else question.flags
-    return [f"{question.text[:40]!r}: {'; '.join(flags)}"] if flags else []
+    flags = ["empty, so it is left out"] if encoded.empty else encoded.flags
+    return [f"{encoded.text[:40]!r}: {'; '.join(flags)}"] if flags else []
 
 
-def _batches(questions: list[Question], rows: list[int], size: int) -> Iterator[list[int]]:
+def _batches(inputs: list[EncodedInput], rows: list[int], size: int) -> Iterator[list[int]]:
     """Row numbers in batches of similar lengths."""
-    order = sorted(rows, key=lambda row: questions[row].length + len(questions[row].prompt))
+    order = sorted(rows, key=lambda row: inputs[row].length + len(inputs[row].prompt))
     for first in range(0, len(order), size):
         yield order[first : first + size]
 
 
 @torch.inference_mode()
-def _encode(generator: Generator, questions: list[Question]) -> Memory:
+def _encode(generator: Generator, inputs: list[EncodedInput]) -> Memory:
     """The encoder's states of sources, or the top states of a network without an encoder."""
-    source, model = source_batch([question.source for question in questions]), generator.model
+    source, model = source_batch([encoded.source for encoded in inputs]), generator.model
     if isinstance(model, EncoderDecoder):
         return model.encode(source)
-    wording = generator.wording
-    inputs = [[wording.start, *question.prompt] for question in questions]
-    if wording.room is not None:
-        inputs = [ids[-wording.room :] for ids in inputs]
-    tokens = Sequence.of_ids(inputs, PAD)
+    codec = generator.codec
+    contexts = [[codec.start, *encoded.prompt] for encoded in inputs]
+    if codec.context_length is not None:
+        contexts = [ids[-codec.context_length :] for ids in contexts]
+    tokens = Sequence.of_ids(contexts, PAD)
     states = _top_states(model, source, tokens.values)
     return Memory(states, tokens.mask, final=Sequence(states, tokens.mask).last.unsqueeze(1))
 

@@ -129,5 +129,5 @@ def _draw_attention(evaluator: Evaluator) -> None:
     # A generator that ignores signals: plots take only a moment.
     generator = Generator(LoadedModel(trained.config, trained.model, trained.source, trained.target_tokenizer))
     sources = [example.source for example in evaluator.decoded[:PLOTS]]
-    for number, answer in enumerate(generator.generate(sources, beam=1, looks=True), start=1):
+    for number, answer in enumerate(generator.generate(sources, beam=1, heads=True), start=1):
         draw_answer(generator, answer, folder / f"{number}.png", heads=number <= HEAD_PLOTS)

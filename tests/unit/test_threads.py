@@ -11,7 +11,7 @@ import torch
 from tiny_generators import MODELS, tiny_folder, tiny_generator
 
 import antiphon
-from antiphon.inference.batching import at_once
+from antiphon.inference.batching import map_in_threads
 from antiphon.inference.generator import Generator
 from antiphon.model_folder import LoadedModel
 
@@ -33,12 +33,12 @@ def test_jobs_overlap_come_back_in_order_and_leave_the_threads_as_they_were() ->
         both.wait()
         return number, torch.get_num_threads()
 
-    assert list(at_once(job, list(range(6)), 2)) == [(number, 1) for number in range(6)]
+    assert list(map_in_threads(job, list(range(6)), 2)) == [(number, 1) for number in range(6)]
     assert torch.get_num_threads() == 2
 
 
 def test_one_job_keeps_all_threads() -> None:
-    assert list(at_once(lambda _: torch.get_num_threads(), [0], 2)) == [2]
+    assert list(map_in_threads(lambda _: torch.get_num_threads(), [0], 2)) == [2]
 
 
 def test_what_a_job_raises_is_raised_and_no_later_job_begins() -> None:
@@ -51,7 +51,7 @@ def test_what_a_job_raises_is_raised_and_no_later_job_begins() -> None:
         return number
 
     with pytest.raises(KeyError, match="one"):
-        list(at_once(job, list(range(100)), 2))
+        list(map_in_threads(job, list(range(100)), 2))
     assert len(begun) < 100
     assert torch.get_num_threads() == 2
 
