@@ -17,7 +17,7 @@ from tiny_generators import tiny_folder
 from antiphon.cli.evaluate import put_table
 from antiphon.evaluation.evaluate import Evaluation
 from antiphon.evaluation.intervals import Estimate
-from antiphon.inference.engine import Writer
+from antiphon.inference.engine import TorchEngine
 from antiphon.inference.generator import Generator
 
 LINES = ["a b c", "d", "", "b b", "c a d b", "a a"]
@@ -222,7 +222,7 @@ def test_the_loss_needs_no_decoding(
     few: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Writer, "write", None)
+    monkeypatch.setattr(TorchEngine, "decode", None)
     ended = antiphon("evaluate", model, str(few), "--metric", "loss", "--metric", "perplexity", "--json")
     assert ended.code == 0, ended.err
     found = json.loads(ended.out)
