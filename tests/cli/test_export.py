@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tiny_generators import tiny_folder
 
-from antiphon.cli.export import Engine
+from antiphon.cli.export import ExportEngine
 from antiphon.cli.io import program
 from antiphon.export.base import TARGETS
 
@@ -23,7 +23,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_the_engines_of_the_help_are_those_there_are() -> None:
-    assert [engine.value for engine in Engine] == list(TARGETS)
+    assert [engine.value for engine in ExportEngine] == list(TARGETS)
 
 
 def test_an_extra_installs_what_an_engine_needs() -> None:

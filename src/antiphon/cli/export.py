@@ -16,7 +16,7 @@ __all__ = ["export", "import_"]
 # antiphon export
 
 
-class Engine(StrEnum):
+class ExportEngine(StrEnum):
     """The engines there are."""
 
     ctranslate2 = "ctranslate2"
@@ -27,7 +27,7 @@ class Engine(StrEnum):
 def export(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run or model folder.")],
     to: Annotated[
-        Engine,
+        ExportEngine,
         typer.Option(
             help="ctranslate2: Transformers, the fastest on a CPU. onnx: every model, for onnxruntime. "
             "huggingface: Transformers, as a Marian model of `transformers`."

@@ -153,15 +153,14 @@ class CTranslate2Engine:
         raise UserError(f"tree: CTranslate2 does not show the steps of its search; {INSTEAD}")
 
     def log_probs(self, sources: list[Read], targets: list[list[int]], size: int) -> list[list[float]]:
-        long = [row for row, target in enumerate(targets) if len(target) > self.longest]
-        if long:
+        if long := [row for row, target in enumerate(targets) if len(target) > self.longest]:
             problems = [
                 f"target {row + 1}: {len(targets[row])} tokens with </s>, but the export has {self.longest} positions; "
                 "shorten it, or use the run"
                 for row in long[:LISTED]
             ]
-            more = len(long) - LISTED
-            raise UserError(problems if more <= 0 else [*problems, f"and {more} more that are too long"])
+            more = [f"and {len(long) - LISTED} more that are too long"] if len(long) > LISTED else []
+            raise UserError([*problems, *more])
         texts = [[self._source[token] for token in source] for source in sources if isinstance(source, list)]
         return self._forced(texts, targets, size)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, PositiveInt, ValidationError
 
@@ -29,6 +29,8 @@ NOT_STORED: dict[str, tuple[Any, str]] = {
     "repetition_penalty": (1.0, "Antiphon has no such option"),
     "forced_bos_token_id": (None, "a trained model generates that token by itself"),
 }
+
+Section = TypeVar("Section", bound=BaseModel)
 
 
 class Architecture(BaseModel):
@@ -109,10 +111,7 @@ def read_architecture(folder: Path) -> Architecture:
         raise ModelFolderError(f"{path}: model_type {kind!r}{relative}; only {' and '.join(DEFAULTS)} can be imported")
     given = {key: value for key, value in content.items() if value is not None}
     ids = {key: value for key, value in _generation(folder).items() if key in DEFAULTS[kind] and value is not None}
-    try:
-        return Architecture.model_validate({**DEFAULTS[kind], **given, **ids})
-    except ValidationError as error:
-        raise _refusal(path, error) from error
+    return _validate(Architecture, path, {**DEFAULTS[kind], **given, **ids})
 
 
 def read_generation_settings(folder: Path) -> GenerationSettings:
@@ -120,10 +119,8 @@ def read_generation_settings(folder: Path) -> GenerationSettings:
     older, newer = read_json(folder / "config.json"), _generation(folder)
     given = {key: value for key, value in {**older, **newer}.items() if value is not None}
     unused = {key: given[key] for key, (default, _) in NOT_STORED.items() if given.get(key, default) != default}
-    try:
-        return GenerationSettings.model_validate({**given, "unused": unused})
-    except ValidationError as error:
-        raise _refusal(folder / ("generation_config.json" if newer else "config.json"), error) from error
+    path = folder / ("generation_config.json" if newer else "config.json")
+    return _validate(GenerationSettings, path, {**given, "unused": unused})
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -144,10 +141,10 @@ def _generation(folder: Path) -> dict[str, Any]:
     return read_json(path) if path.is_file() else {}
 
 
-def _refusal(path: Path, error: ValidationError) -> ModelFolderError:
-    return ModelFolderError(
-        [
-            f"{path}: {'.'.join(map(str, fault['loc']))}: {fault['input']!r} cannot be imported ({fault['msg']})"
-            for fault in error.errors()
-        ]
-    )
+def _validate(kind: type[Section], path: Path, content: dict[str, Any]) -> Section:
+    try:
+        return kind.model_validate(content)
+    except ValidationError as error:
+        faults = [(".".join(map(str, fault["loc"])), fault["input"], fault["msg"]) for fault in error.errors()]
+        problems = [f"{path}: {key}: {value!r} cannot be imported ({message})" for key, value, message in faults]
+        raise ModelFolderError(problems) from error

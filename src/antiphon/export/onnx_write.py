@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from copy import deepcopy
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -182,56 +184,42 @@ def _shared(name: str, values: Named, like: SharedKeyValues | None) -> SharedKey
     return SharedKeyValues(_heads(f"{SENTENCE}{name}", values, len(like.layers)), values[f"{SENTENCE}{name}.mask"])
 
 
-class StartGraph(nn.Module):
+class Graph(nn.Module):
+    """A model and a function of it whose results have names; the tracer gets them as a tuple."""
+
+    def __init__(self, model: SequenceModel, results: Callable[..., Named]) -> None:
+        super().__init__()
+        self.model = model
+        self.results = results
+
+    def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
+        return tuple(self.results(*inputs).values())
+
+
+def run_start(model: SequenceModel, ids: Tensor, mask: Tensor) -> Named:
     """Ids and mask, each [B, S] → the state before the first step, and the self-attention of the encoder."""
-
-    def __init__(self, model: SequenceModel) -> None:
-        super().__init__()
-        self.model = model
-
-    def results(self, ids: Tensor, mask: Tensor) -> Named:
-        state = flatten_state(self.model.start(Sequence(ids, mask)))
-        return state | _attention_weights(self.model.encoder if isinstance(self.model, EncoderDecoder) else None)
-
-    def forward(self, ids: Tensor, mask: Tensor) -> tuple[Tensor, ...]:
-        return tuple(self.results(ids, mask).values())
+    state = flatten_state(model.start(Sequence(ids, mask)))
+    return state | _attention_weights(model.encoder if isinstance(model, EncoderDecoder) else None)
 
 
-class StepGraph(nn.Module):
+def run_step(model: SequenceModel, like: Any, tokens: Tensor, *values: Tensor) -> Named:  # noqa: ANN401 (any state)
     """Tokens [R, 1] and a state → logits [R, V], the changed values of the state, and attention weights."""
-
-    def __init__(self, model: SequenceModel, like: Any) -> None:  # noqa: ANN401 (the state of any decoder)
-        super().__init__()
-        self.model = model
-        self.like = like
-
-    def results(self, tokens: Tensor, *values: Tensor) -> Named:
-        before = dict(zip(flatten_state(self.like), values, strict=True))
-        step = self.model.step(tokens, build_state(before, self.like))
-        after = flatten_state(step.state).items()
-        new = {f"{NEW}{name}": value for name, value in after if value is not before[name]}
-        weights = {} if step.weights is None else {WEIGHTS: step.weights[:, 0]}
-        return {LOGITS: step.logits[:, 0], **new, **weights, **_attention_weights(self.model.decoder)}
-
-    def forward(self, tokens: Tensor, *values: Tensor) -> tuple[Tensor, ...]:
-        return tuple(self.results(tokens, *values).values())
+    before = dict(zip(flatten_state(like), values, strict=True))
+    step = model.step(tokens, build_state(before, like))
+    new = {f"{NEW}{name}": value for name, value in flatten_state(step.state).items() if value is not before[name]}
+    weights = {} if step.weights is None else {WEIGHTS: step.weights[:, 0]}
+    return {LOGITS: step.logits[:, 0], **new, **weights, **_attention_weights(model.decoder)}
 
 
 def _attention_weights(network: nn.Module | None) -> Named:
     """The attention weights [R, N, T, S] of the last pass through each block of a Transformer."""
-    weights: Named = {}
+    layers: list[tuple[str, nn.Module | None]] = []
     for number, block in enumerate(getattr(network, "blocks", ())):
         if isinstance(block, EncoderBlock):
-            weights[f"{LOOK}source.{number}"] = _kept_weights(block.attention)
+            layers.append((f"source.{number}", block.attention))
         if isinstance(block, DecoderBlock):
-            weights[f"{LOOK}own.{number}"] = _kept_weights(block.attention)
-            weights |= {} if block.cross is None else {f"{LOOK}cross.{number}": _kept_weights(block.cross)}
-    return weights
-
-
-def _kept_weights(attention: MultiHeadAttention) -> Tensor:
-    assert isinstance(attention, TracedAttention)
-    return attention.kept
+            layers += [(f"own.{number}", block.attention), (f"cross.{number}", block.cross)]
+    return {f"{LOOK}{name}": layer.kept for name, layer in layers if isinstance(layer, TracedAttention)}
 
 
 @torch.no_grad()
@@ -240,16 +228,16 @@ def write_graphs(model: SequenceModel, start: Path, step: Path) -> None:
     network, lengths = traceable(model), torch.tensor(LENGTHS)
     mask = torch.arange(max(LENGTHS)) < lengths.unsqueeze(1)
     ids = torch.full(mask.shape, EOS)
-    _write(StartGraph(network).eval(), {"ids": ids, "mask": mask}, start)
+    _write(Graph(network, partial(run_start, network)).eval(), {"ids": ids, "mask": mask}, start)
     state: Any = network.start(Sequence(ids, mask))
     state = state.select(torch.arange(SENTENCES).unsqueeze(1).expand(SENTENCES, HYPOTHESES))
     tokens = torch.full((SENTENCES * HYPOTHESES, 1), SOS)
     for _ in range(PAST):
         state = network.step(tokens, state).state
-    _write(StepGraph(network, state).eval(), {"tokens": tokens, **flatten_state(state)}, step)
+    _write(Graph(network, partial(run_step, network, state)).eval(), {"tokens": tokens, **flatten_state(state)}, step)
 
 
-def _write(graph: StartGraph | StepGraph, inputs: Named, path: Path) -> None:
+def _write(graph: Graph, inputs: Named, path: Path) -> None:
     outputs = graph.results(*inputs.values())
     with warnings.catch_warnings():
         for message, category in WARNINGS:

@@ -16,7 +16,7 @@ __all__ = ["Backpointers"]
 
 
 @dataclass(frozen=True)
-class _Step:
+class _Expansion:
     """The candidates of one step, flat: the node of the step before that each extends, and what it adds."""
 
     parents: Tensor
@@ -38,12 +38,12 @@ class Backpointers:
     """The candidates of every step as tensors; hypotheses are rebuilt once, at the end, all together."""
 
     def __init__(self) -> None:
-        self._steps: list[_Step] = []
+        self._steps: list[_Expansion] = []
         self._ends: list[_Ends] = []
 
     def add(self, parents: Tensor, tokens: Tensor, log_probs: Tensor) -> Tensor:
         """Add a step, each [B, C]; return the nodes [B, C] that the next step refers to as parents."""
-        self._steps.append(_Step(parents.flatten(), tokens.flatten(), log_probs.flatten()))
+        self._steps.append(_Expansion(parents.flatten(), tokens.flatten(), log_probs.flatten()))
         return torch.arange(tokens.numel(), device=tokens.device).view(tokens.shape)
 
     def close(self, sentences: Tensor, nodes: Tensor, where: Tensor, *, finished: bool, back: int = 0) -> None:
