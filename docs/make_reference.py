@@ -317,6 +317,8 @@ def type_text(kind: Any) -> str:  # noqa: ANN401 (a type)
         return "section"
     if get_origin(kind) in (list, tuple):
         return f"list of {type_text(get_args(kind)[0])}"
+    if get_origin(kind) is dict:
+        return YAML_TYPES[dict]
     if parts := get_args(kind):
         return " | ".join(dict.fromkeys(type_text(part) for part in parts))
     return YAML_TYPES.get(kind, getattr(kind, "__name__", str(kind)))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from antiphon.errors import AntiphonError, UserError
     from antiphon.inference.generation import Generation
     from antiphon.inference.generator import Generator
+    from antiphon.registry import register_encoder, register_metric, register_score
 
 __all__ = [
     "AntiphonError",
@@ -33,6 +34,9 @@ __all__ = [
     "load",
     "map_sentences",
     "positions",
+    "register_encoder",
+    "register_metric",
+    "register_score",
     "shortlist",
     "train",
     "tree",
@@ -43,6 +47,9 @@ _HOMES = {
     "Generation": "antiphon.inference.generation",
     "Generator": "antiphon.inference.generator",
     "UserError": "antiphon.errors",
+    "register_encoder": "antiphon.registry",
+    "register_metric": "antiphon.registry",
+    "register_score": "antiphon.registry",
 }
 
 

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import TypeVar
 
 import torch
+from pydantic import TypeAdapter, ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from antiphon.config.load import read_config
-from antiphon.config.networks import EncoderDecoderConfig
+from antiphon.config.networks import AttentionConfig, EncoderDecoderConfig
 from antiphon.config.schema import Config
 from antiphon.config.yaml_text import explained_yaml
 from antiphon.data.build_source import SOURCE_TOKENIZER, TARGET_TOKENIZER, load_source, load_tokenizer
@@ -31,6 +32,7 @@ from antiphon.inference.engine import EngineModel, LoadedModel
 from antiphon.models.build import build_for
 from antiphon.models.model import SequenceModel
 from antiphon.ngrams.joint import JOINT, load_joint
+from antiphon.registry import Group, load_plugins, registered, registered_names
 from antiphon.search.rerank import Reranker
 
 __all__ = [
@@ -51,6 +53,7 @@ __all__ = [
     "open_model",
     "read_folder_config",
     "save_model",
+    "save_registered",
     "save_weights",
 ]
 
@@ -61,6 +64,7 @@ FORMATS = (
 FORMAT = FORMATS[-1]
 CONFIG, WEIGHTS, MANIFEST = "config.yaml", "model.safetensors", "model.json"
 EXPORT = "export.json"  # instead of MANIFEST where a model was exported
+REGISTERED_PARTS = "registered.json"  # the modules of parts from outside the package
 CHECKED = (WEIGHTS, SOURCE_TOKENIZER, TARGET_TOKENIZER)
 
 
@@ -80,10 +84,26 @@ def save_model(folder: Path, config: Config, weights: dict[str, Tensor], source:
     """Writes the whole model folder."""
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / CONFIG, explained_yaml(config))
+    save_registered(folder, config)
     sides: tuple[tuple[str, Source], ...] = ((SOURCE_TOKENIZER, source), (TARGET_TOKENIZER, target))
     for name, side in sides:
         write_text(folder / name, side.json() + "\n")
     save_weights(folder, weights)
+
+
+def save_registered(folder: Path, config: Config) -> None:
+    """Write the modules of the parts from outside the package, if the model has any."""
+    names: dict[Group, list[str]] = {}
+    if isinstance(config.model, EncoderDecoderConfig):
+        names["encoder"] = [encoder.kind for encoder in config.model.encoders]
+        names["score"] = [config.model.context.score] if isinstance(config.model.context, AttentionConfig) else []
+    names["metric"] = [config.training.metric, *config.evaluation.metrics]
+    modules = {
+        group: {name: registered(group, name).module for name in sorted({*used} & {*registered_names(group)})}
+        for group, used in names.items()
+    }
+    if any(modules.values()):
+        write_text(folder / REGISTERED_PARTS, to_json({group: used for group, used in modules.items() if used}))
 
 
 def save_weights(folder: Path, weights: dict[str, Tensor]) -> None:
@@ -141,11 +161,36 @@ def fresh_model(config: Config, source: Source, target: Tokenizer) -> SequenceMo
 def read_folder_config(folder: Path) -> Config:
     """The config.yaml of a model or run folder; each problem with the name of the file."""
     path = folder / CONFIG
+    _check_registered(folder)
     try:
         return read_config(path, notices=False)
     except ConfigError as error:
         problems = [one if one.startswith(str(path)) else f"{path}: {one}" for one in error.problems]
         raise ModelFolderError(problems) from error
+
+
+def _check_registered(folder: Path) -> None:
+    """ModelFolderError if the model has parts from outside the package that are not registered here."""
+    path, problems = folder / REGISTERED_PARTS, []
+    if not path.is_file():
+        return
+    with _reading(path):
+        content = path.read_bytes()
+    try:
+        modules = TypeAdapter(dict[Group, dict[str, str]]).validate_json(content)
+    except ValidationError as error:
+        raise ModelFolderError(f"{path}: damaged; copy the model folder again") from error
+    if any(name not in registered_names(group) for group, names in modules.items() for name in names):
+        problems = load_plugins()
+    missing = [
+        f"{folder}: the model uses the {group} '{name}' of the module {module}, which is not registered; import "
+        f"{module} first, so that it calls antiphon.register_{group}, or install its package"
+        for group, names in modules.items()
+        for name, module in names.items()
+        if name not in registered_names(group)
+    ]
+    if missing:
+        raise ModelFolderError([*missing, *problems])
 
 
 @contextmanager

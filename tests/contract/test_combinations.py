@@ -14,6 +14,7 @@ from tiny_models import choices, one_table, sizes
 from antiphon.config import networks as models
 from antiphon.config import schema
 from antiphon.config.checks import check_config
+from antiphon.config.messages import sections_in
 from antiphon.config.networks import EncoderDecoderConfig, ModelConfig
 from antiphon.config.schema import FRONTS_OF, Config
 from antiphon.errors import ConfigError
@@ -30,7 +31,10 @@ CROSSING = {
 
 def sections(union: Any) -> tuple[type[BaseModel], ...]:  # noqa: ANN401 (an annotation)
     """The sections that may stand in one place."""
-    return get_args(get_args(union)[0])
+    found = sections_in(union)
+    return tuple(
+        section for section in found if section is not models.RegisteredEncoderConfig
+    )  # tests/docs/test_extending
 
 
 def kinds(union: Any) -> set[str]:  # noqa: ANN401

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import test_learning_options
 import test_model_options
+import test_registered_parts
 import test_source_options
 import test_training_options
 import torch
@@ -21,6 +22,7 @@ from tiny_runs import WORDS, tiny_config
 from wishing_models import Leaning, wishing_model
 
 from antiphon.config import schema
+from antiphon.config.networks import RegisteredEncoderConfig
 from antiphon.config.schema import Config, DataConfig, DecodingConfig, TextConfig
 from antiphon.config.sections import Section
 from antiphon.config.training import InfillConfig, NoiseConfig, TrainingConfig
@@ -293,6 +295,7 @@ EFFECTS: dict[type[BaseModel], set[str]] = {
     **{section: set(keys) for section, keys in test_model_options.MODEL_EFFECTS.items()},
     **{section: set(keys) for section, keys in DATA_EFFECTS.items()},
     **{section: set(keys) for section, keys in test_source_options.SOURCE_EFFECTS.items()},
+    RegisteredEncoderConfig: set(test_registered_parts.ENCODER_EFFECTS),
     TrainingConfig: set(test_training_options.TRAINING_EFFECTS),
     **{section: set(keys) for section, keys in test_training_options.SECTION_EFFECTS.items()},
     NoiseConfig: set(test_learning_options.NOISE_EFFECTS),

@@ -178,9 +178,10 @@ def pair_files(names: list[str]) -> str | list[str]:
 def known_metrics(names: list[str] | None) -> list[str] | None:
     """The metrics asked for, if they exist."""
     from antiphon.config.messages import nearest
+    from antiphon.registry import load_plugins, registered_names
 
-    known = list(METRICS)
-    problems = []
+    problems = [] if set(names or []) <= set(METRICS) else load_plugins()
+    known = [*METRICS, *registered_names("metric")]
     for name in names or []:
         if name not in known:
             close = "exact_match" if name == "accuracy" else nearest(name, known)  # of whole answers, not of tokens

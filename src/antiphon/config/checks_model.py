@@ -10,6 +10,7 @@ from antiphon.config.networks import (
     EncoderDecoderConfig,
     LanguageModelConfig,
     RecurrentEncoderConfig,
+    RegisteredEncoderConfig,
     StaticContextConfig,
     TransformerConfig,
     fronts_of,
@@ -17,13 +18,14 @@ from antiphon.config.networks import (
     state_size,
     vector_size,
 )
+from antiphon.config.registered import option_problems
 from antiphon.config.schema import Config, TextConfig
 from antiphon.config.sources import CellsConfig, FeaturesConfig, ImageConfig
 
 __all__ = ["encoder_paths", "model_problems"]
 
 EQUAL_SIZES = ("dot", "scaled-dot", "cosine")  # a registered score reports its own error when the model is built
-INNER_SIZE = ("additive", "concat")
+NO_INNER_SIZE = (*EQUAL_SIZES, "bilinear")
 DECODERS_OF = {"attention": ("bahdanau", "luong"), "multi-head": ("transformer",)}  # of all others: plain
 WHY = {
     "attention": "only bahdanau and luong attend to the source",
@@ -100,7 +102,7 @@ def _attention_problems(context: AttentionConfig, *, key: int, query: int, made:
             f"model.context.score: {context.score} needs states of one size, but the decoder's is {query} and the "
             f"encoder's {key} ({made}); set model.decoder.size to {key}, or the score to bilinear"
         )
-    if context.size is not None and context.score not in INNER_SIZE:
+    if context.size is not None and context.score in NO_INNER_SIZE:
         problems.append(
             f"model.context.size: {context.size} is the inner size of additive and concat, but the score is "
             f"{context.score}; set it to null, or the score to additive"
@@ -188,6 +190,8 @@ def _unknown_problems(config: Config) -> list[str]:
 def _part_problems(path: str, part: EncoderConfig | DecoderConfig) -> list[str]:
     """Sizes of one encoder or decoder that do not fit."""
     problems = []
+    if isinstance(part, RegisteredEncoderConfig):
+        problems += option_problems(path, part.kind, part.options)
     if isinstance(part, TransformerConfig) and part.size % part.heads:
         divisors = (n for n in range(1, part.size + 1) if part.size % n == 0)
         nearest = min(divisors, key=lambda n: abs(n - part.heads))

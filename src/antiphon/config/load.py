@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.resources
 import warnings
 from collections.abc import Iterator, Sequence
@@ -14,6 +15,7 @@ from antiphon.config.checks import check_config
 from antiphon.config.schema import Config
 from antiphon.config.yaml_text import parse_override, parse_yaml, write_value
 from antiphon.errors import ConfigError
+from antiphon.registry import load_plugins
 
 __all__ = ["MIGRATED", "migrate", "read_config", "recipe_names", "recipe_text", "usable_part"]
 
@@ -55,18 +57,28 @@ def read_config(name: str | Path, overrides: Sequence[str] = (), *, notices: boo
     `notices` are warnings about old spellings of keys.
     """
     data, problems = read_values(name, overrides, notices=notices)
-    try:
+    config = None
+    with contextlib.suppress(ValidationError):
         config = None if data is None else Config.model_validate(data, by_name=False)
-    except ValidationError:
-        from antiphon.config.messages import value_problems  # only for a configuration that is wrong
-
-        problems += value_problems(data)
-        raise ConfigError(problems) from None
+    if config is None and data is not None:
+        config = _with_plugins(data, problems)
     if config is None or problems:
         raise ConfigError(problems)
     if problems := check_config(config):
         raise ConfigError(problems)
     return config
+
+
+def _with_plugins(data: Any, problems: list[str]) -> Config | None:  # noqa: ANN401 (any YAML value)
+    """The configuration once more, since a plugin may know its names; None adds all that is wrong to the problems."""
+    plugin_problems = load_plugins()
+    try:
+        return Config.model_validate(data, by_name=False)
+    except ValidationError:
+        from antiphon.config.messages import value_problems  # only for a configuration that is wrong
+
+        problems += [*value_problems(data), *plugin_problems]
+        return None
 
 
 def usable_part(name: str | Path, overrides: Sequence[str] = ()) -> Config | None:

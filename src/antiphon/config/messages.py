@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from antiphon.config.registered import REGISTERED
 from antiphon.config.schema import Config
 from antiphon.config.sections import Section
 from antiphon.config.yaml_text import parse_value, write_value
@@ -152,8 +153,9 @@ def keys_of(section: type[Section]) -> dict[str, FieldInfo]:
 
 
 def kinds_of(section: type[Section]) -> list[str]:
-    """The kinds that a section stands for; none if it has no such key."""
-    return list(get_args(section.model_fields["kind"].annotation)) if "kind" in section.model_fields else []
+    """The kinds that a section stands for; none if it has no such key, and that of registered parts is any name."""
+    kind = section.model_fields.get("kind")
+    return [] if kind is None else list(get_args(kind.annotation)) or [REGISTERED]
 
 
 def sections_on_the_way(location: Place) -> tuple[list[type[Section]], list[type[Section]]]:
@@ -173,6 +175,7 @@ def unknown_key(path: str, location: Place) -> str:
     around, [section] = sections_on_the_way(location)
     key, keys = str(location[-1]), list(keys_of(section))
     who = f"'{location[-2]}'" if location[1:] else "a configuration"
+    who = REGISTERED if location[-2:-1] == (REGISTERED,) else who
     others = [other for other in all_keys(Config) if other.rsplit(".", 1)[-1] == key and other != path]
     kinds = [kind for other in around if key in keys_of(other) for kind in kinds_of(other)]
     synonym = next((name for name, words in SYNONYMS.items() if key.lower() in words.split() and name in keys), None)

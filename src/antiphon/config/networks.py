@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
 
+from antiphon.config.registered import BUILT_IN, REGISTERED, OrRegistered, choose_encoder, known_encoder
 from antiphon.config.sections import (
     DecoderPositions,
     EncoderPositions,
@@ -42,6 +43,7 @@ __all__ = [
     "PlainConfig",
     "RecurrentDecoderConfig",
     "RecurrentEncoderConfig",
+    "RegisteredEncoderConfig",
     "SoftAlignmentConfig",
     "StaticContextConfig",
     "TransformerConfig",
@@ -170,9 +172,25 @@ class NoEncoderConfig(Section):
     freeze: Freeze = False
 
 
-EncoderConfig = Annotated[
+class RegisteredEncoderConfig(Section):
+    """An encoder from outside the package: antiphon.register_encoder(kind, ...)."""
+
+    kind: Annotated[str, AfterValidator(known_encoder)] = Field(description="the name under which it is registered")
+    size: Positive = Field(256, description="size of a token embedding and of a state")
+    options: dict[str, Any] = Field(default_factory=dict, description="its other parameters")
+    ngrams: Ngrams = None
+    dropout: Share = Field(0.2, description="dropout on embeddings")
+    from_run: FromRun = None
+    freeze: Freeze = False
+
+
+BuiltInEncoderConfig = Annotated[
     RecurrentEncoderConfig | ConvolutionalEncoderConfig | TransformerEncoderConfig | NoEncoderConfig,
     Field(discriminator="kind"),
+]
+EncoderConfig = Annotated[
+    Annotated[BuiltInEncoderConfig, Tag(BUILT_IN)] | Annotated[RegisteredEncoderConfig, Tag(REGISTERED)],
+    Discriminator(choose_encoder((*get_args(Cell), "cnn", "transformer", "none"))),
     usual_kind("lstm"),
 ]
 
@@ -194,6 +212,7 @@ class HardAlignmentConfig(Section):
     baseline: Share = Field(0.9, description="decay of the moving average that is the baseline of the reward")
 
 
+BuiltInScore = Literal["dot", "scaled-dot", "cosine", "bilinear", "additive", "concat"]
 Alignment = Annotated[SoftAlignmentConfig | HardAlignmentConfig, Field(discriminator="kind"), usual_kind("soft")]
 
 
@@ -201,7 +220,7 @@ class AttentionConfig(Section):
     """A new context for every step: a weighted sum of the encoder states."""
 
     kind: Literal["attention"] = Field("attention", description="attention: c_i = sum_j a_ij h_j")
-    score: Literal["dot", "scaled-dot", "cosine", "bilinear", "additive", "concat"] = Field(
+    score: Annotated[BuiltInScore, OrRegistered("score")] = Field(
         "additive", description="dot | scaled-dot | cosine | bilinear | additive | concat"
     )
     alignment: Alignment = Field(
@@ -291,8 +310,8 @@ NetworkConfig = Annotated[PlainConfig | TransformerDecoderConfig, Field(discrimi
 
 
 def vector_size(part: EncoderConfig | DecoderConfig) -> int:
-    """The size of a token embedding: a Transformer's is that of its states, and without an encoder it is the state."""
-    return part.size if isinstance(part, TransformerConfig | NoEncoderConfig) else part.embedding
+    """The size of a token embedding; parts without a key for it have states of the same size."""
+    return part.embedding if hasattr(part, "embedding") else part.size
 
 
 def state_size(encoder: EncoderConfig) -> int:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from antiphon.config.networks import EncoderDecoderConfig, ModelConfig
+from antiphon.config.registered import OrRegistered
 from antiphon.config.sections import Positive, Section, usual_kind
 from antiphon.config.sources import AudioConfig, FeaturesConfig, FramesConfig, FrontConfig, ImageConfig
 from antiphon.config.training import Metric, TrainingConfig
@@ -137,7 +138,7 @@ class DecodingConfig(Section):
 class EvaluationConfig(Section):
     """What `antiphon evaluate` reports."""
 
-    metrics: Annotated[list[Metric], Field(min_length=1)] = Field(
+    metrics: Annotated[list[Annotated[Metric, OrRegistered("metric")]], Field(min_length=1)] = Field(
         default=["exact_match", "token_accuracy", "cer"],
         description="any of loss, perplexity, word_perplexity, bits_per_character, exact_match, token_accuracy, "
         "cer, wer, per, bleu, bleu_1, bleu_2, bleu_3 (n-grams up to n), chrf, ter, rouge_1, rouge_2, rouge_l "

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
+from antiphon.config.registered import OrRegistered
 from antiphon.config.sections import Natural, Positive, Section, Share, usual_kind
 
 __all__ = [
@@ -144,7 +145,9 @@ class TrainingConfig(Section):
     guided_attention: GuidedAttentionConfig | None = Field(
         None, description="loss for attention off the diagonal (a line of print, speech): {weight, width}; null: none"
     )
-    metric: Metric = Field("loss", description="chooses the best weights, on dev: loss, exact_match, per, bleu, ...")
+    metric: Annotated[Metric, OrRegistered("metric")] = Field(
+        "loss", description="chooses the best weights, on dev: loss, exact_match, per, bleu, ..."
+    )
     evaluate_every: Positive | None = Field(None, description="updates between evaluations; null: after each epoch")
     checkpoint_every: Positive | None = Field(
         None, description="updates between checkpoints; null: only at evaluations"

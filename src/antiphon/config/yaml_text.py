@@ -109,6 +109,8 @@ def write_value(value: Any) -> str:  # noqa: ANN401 (any value of a configuratio
     """A value on one line that this loader and any other YAML loader read alike."""
     if isinstance(value, list):
         return "[" + ", ".join(write_value(item) for item in value) + "]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{write_value(key)}: {write_value(item)}" for key, item in value.items()) + "}"
     if not isinstance(value, str):
         return yaml.safe_dump(value, width=math.inf).removesuffix("...\n").strip()
     plain = re.fullmatch(r"[A-Za-z./_][\w./-]*(?: [\w./-]+)*", value, re.ASCII)

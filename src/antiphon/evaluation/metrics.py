@@ -20,6 +20,8 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
+from antiphon.registry import registered
+
 __all__ = [
     "HIGHER_IS_BETTER",
     "METRICS",
@@ -35,6 +37,7 @@ __all__ = [
     "characters",
     "chrf",
     "exact_match",
+    "higher_is_better",
     "metric_for",
     "per",
     "rouge_1",
@@ -296,4 +299,28 @@ def metric_for(name: str, tokens: str) -> Metric:
         return _comparison(name, _equal_positions, characters, units, higher_is_better=True)
     if name == "exact_match" and tokens == "words":
         return _comparison(name, _equal, words, "whole texts, word by word", higher_is_better=True)
-    return METRICS[name]
+    return METRICS[name] if name in METRICS else _registered_metric(name)
+
+
+def _registered_metric(name: str) -> Metric:
+    """A metric from outside the package: a Metric, or the mean of a function of an output and its references."""
+    found = registered("metric", name)
+    if isinstance(found.part, Metric):
+        return found.part
+
+    def statistics(outputs: Sequence[str], references: References) -> Statistics:
+        values = [float(found.part(output, texts)) for output, texts in zip(outputs, references, strict=True)]
+        return np.stack([np.array(values, dtype=np.float64), np.ones(len(values))], axis=1)
+
+    def mean(sums: Statistics) -> Statistics:
+        return np.asarray(sums[..., 0] / np.maximum(sums[..., 1], 1.0))
+
+    def signature(_: References) -> str:
+        return f"mean of {found.module}.{found.part.__qualname__}"
+
+    return Metric(name, found.higher_is_better, statistics, mean, signature)
+
+
+def higher_is_better(name: str) -> bool:
+    """True of an accuracy, False of an error rate or a loss."""
+    return HIGHER_IS_BETTER[name] if name in HIGHER_IS_BETTER else registered("metric", name).higher_is_better

@@ -18,7 +18,16 @@ from antiphon.data.tokenizers import Tokenizer
 from antiphon.errors import MissingExtraError, ModelFolderError, UserError
 from antiphon.files import publish, sha256, to_json, write_text
 from antiphon.inference.engine import EngineModel, LoadedModel
-from antiphon.model_folder import CONFIG, EXPORT, FORMAT, FORMATS, load_model, load_rerankers, read_folder_config
+from antiphon.model_folder import (
+    CONFIG,
+    EXPORT,
+    FORMAT,
+    FORMATS,
+    load_model,
+    load_rerankers,
+    read_folder_config,
+    save_registered,
+)
 
 __all__ = [
     "TARGETS",
@@ -50,6 +59,7 @@ def close_export(
 ) -> None:
     """Adds to the engine's files what every export has; export.json, written last, has a checksum of each file."""
     write_text(folder / CONFIG, explained_yaml(_without_spelling(config)))
+    save_registered(folder, config)
     write_text(folder / SOURCE_TOKENIZER, source.json() + "\n")
     write_text(folder / TARGET_TOKENIZER, target.json() + "\n")
     paths = sorted(path for path in folder.rglob("*") if path.is_file())

@@ -36,6 +36,7 @@ from antiphon.models.layers.embedding import TokenEmbedding, embedding_table
 from antiphon.models.layers.positions import LearntPositions, NoPositions, Positions, SinusoidalPositions
 from antiphon.models.layers.recurrent import RecurrentStack
 from antiphon.models.model import Concatenated, EncoderDecoder, LanguageModel, SequenceModel
+from antiphon.registry import registered
 
 __all__ = ["ALIGNMENTS", "DECODERS", "ENCODERS", "FRONT_ENDS", "MODELS", "SCORES", "build_for", "build_model"]
 
@@ -112,9 +113,23 @@ ENCODERS: dict[str, Callable[[Any], Encoder]] = {
 }
 
 
+def _encoder(config: EncoderConfig) -> Encoder:
+    """A built-in encoder, or one that was registered from outside the package."""
+    if not isinstance(config, networks.RegisteredEncoderConfig):
+        return ENCODERS[config.kind](config)
+    encoder: Encoder = registered("encoder", config.kind).part(size=config.size, **config.options)
+    if encoder.size != config.size:
+        raise ConfigError(
+            f"model.encoder.size: the states of the encoder '{config.kind}' are {encoder.size} wide, not "
+            f"{config.size}; an encoder that is registered must return states of its size"
+        )
+    return encoder
+
+
 def _attention(config: networks.AttentionConfig, *, query: int, memory: int) -> AttentionContext:
     try:
-        score = SCORES[config.score](query=query, key=memory, size=config.size or query)
+        kind = SCORES[config.score] if config.score in SCORES else registered("score", config.score).part
+        score = kind(query=query, key=memory, size=config.size or query)
     except ValueError as error:
         raise ConfigError(
             f"model.context.score: {error} (the decoder's and the encoder's states); "
@@ -233,7 +248,7 @@ def _decoder(
 
 
 def _encoder_decoder(config: EncoderDecoderConfig, *, sources: Items[SourceSpec], target_tokens: int) -> EncoderDecoder:
-    encoders = [ENCODERS[part.kind](part) for part in config.encoders]
+    encoders = [_encoder(part) for part in config.encoders]
     encoder = MultiEncoder(encoders) if isinstance(config.encoder, list) else encoders[0]
     decoder, table = _decoder(config, target_tokens, memory=encoder.size, copying=config.copying)
     readers = config.encoders * len(sources) if len(encoders) == 1 else config.encoders

@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from antiphon.evaluation.metrics import HIGHER_IS_BETTER
+from antiphon.evaluation.metrics import higher_is_better
 
 __all__ = ["LoopStatus", "Progress", "best_evaluation", "evaluations_without_improvement", "is_better", "metric_value"]
 
@@ -64,7 +64,7 @@ def is_better(metric: str, value: float, than: float) -> bool:
         return False
     if math.isnan(than):
         return True
-    return value > than if HIGHER_IS_BETTER[metric] else value < than
+    return value > than if higher_is_better(metric) else value < than
 
 
 def best_evaluation(history: list[dict[str, float]], metric: str) -> dict[str, float] | None:
