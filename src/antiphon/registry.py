@@ -63,7 +63,7 @@ def register_encoder(name: str, encoder: Callable[..., Any]) -> None:
 
 
 def register_metric(name: str, metric: Callable[..., float], *, higher_is_better: bool = True) -> None:
-    """Make `metric` available in `evaluation.metrics`, as `training.metric` and for `antiphon evaluate --metric`.
+    """Make `metric` available in `evaluation.metrics`, as `training.metric` and for `--metric` of `antiphon evaluate`.
 
     A function takes one output and its references; the metric is the mean over all outputs. A metric that is no mean is
     an antiphon.evaluation.metrics.Metric, which knows itself what is better.
