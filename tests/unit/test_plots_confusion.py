@@ -32,7 +32,7 @@ def test_png_and_svg_are_the_same_bytes_again(tmp_path: Path) -> None:
 def drawn(monkeypatch: pytest.MonkeyPatch, names: list[str], counts: np.ndarray) -> tuple[list[str], np.ndarray]:
     """What is written above the columns and in the cells, and the colours as numbers."""
     found = []
-    monkeypatch.setattr(pictures, "save_figure", lambda figure, path: found.append(figure))  # noqa: ARG005
+    monkeypatch.setattr(pictures.style, "save_figure", lambda figure, path: found.append(figure))  # noqa: ARG005
     save_confusion(names, counts, Path("c.png"))
     axes = found[0].axes[0]
     words = [text.get_text() for text in (*axes.get_xticklabels(), *axes.texts)]

@@ -31,15 +31,15 @@ def orange(path: Path) -> np.ndarray:
 
 
 def photo(weights: np.ndarray, words: list[str], path: Path) -> None:
-    draw_image_attention(PHOTO, weights.reshape(len(words), 2, 3), words, path, "t", note="n")
+    draw_image_attention(PHOTO, weights.reshape(len(words), 2, 3), words, path, "t")
 
 
 def line(weights: np.ndarray, words: list[str], path: Path) -> None:
-    draw_image_attention(LINE, weights.reshape(len(words), 1, 6), words, path, "t", note="n")
+    draw_image_attention(LINE, weights.reshape(len(words), 1, 6), words, path, "t")
 
 
 def video(weights: np.ndarray, words: list[str], path: Path) -> None:
-    draw_video_attention(VIDEO, weights.reshape(len(words), 6), words, path, "t", note="n")
+    draw_video_attention(VIDEO, weights.reshape(len(words), 6), words, path, "t")
 
 
 Draw = Callable[[np.ndarray, list[str], Path], None]

@@ -16,7 +16,8 @@ from antiphon.plots.positional_encoding import draw_positions, position_tables
 
 
 def test_the_table_is_the_formula() -> None:
-    tables = position_tables(tiny_generator("transformer").model)
+    made = tiny_generator("transformer")
+    tables = position_tables(made.model, made.config)
     assert list(tables) == ["sinusoidal positions, encoder and decoder"]
     [table] = tables.values()
     assert table.shape == (100, 8)
@@ -27,12 +28,12 @@ def test_the_table_is_the_formula() -> None:
 
 
 def test_a_learnt_table_is_whole_and_as_learnt() -> None:
-    model = tiny_generator("convolutions").model
-    tables = position_tables(model)
+    made = tiny_generator("convolutions", source={"tokens": "words", "max_length": 511})
+    tables = position_tables(made.model, made.config)
     assert list(tables) == ["learnt positions, encoder"]
     np.testing.assert_array_equal(
         tables["learnt positions, encoder"],
-        model.encoder.positions.table.weight.detach(),  # type: ignore[union-attr, operator]
+        made.model.encoder.positions.table.weight.detach(),  # type: ignore[union-attr, operator]
     )
     assert tables["learnt positions, encoder"].shape == (512, 8)
 
@@ -69,7 +70,8 @@ def test_of_a_learnt_table_what_training_can_reach(
     ],
 )
 def test_who_has_positions(kind: str, names: list[str]) -> None:
-    assert list(position_tables(tiny_generator(kind).model)) == names
+    made = tiny_generator(kind)
+    assert list(position_tables(made.model, made.config)) == names
 
 
 def test_white_is_nothing_and_the_ends_are_as_dark(tmp_path: Path) -> None:

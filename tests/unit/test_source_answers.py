@@ -99,7 +99,7 @@ def test_what_was_cut_is_drawn_as_far_as_it_was_read(tmp_path: Path, front: Any)
     model = generator(tmp_path, {**FEATURES, "max_length": 9}, front=front)
     np.save(tmp_path / "long.npy", np.ones((20, 4), np.float32))
     answer = model.generate(str(tmp_path / "long.npy"))
-    assert draw_sources(answer, model.config, tmp_path / "a.svg") == [tmp_path / "a.svg"]
+    assert draw_sources(model, answer, tmp_path / "a.svg") == [tmp_path / "a.svg"]
 
 
 def test_an_empty_path_is_a_fact(tmp_path: Path) -> None:

@@ -14,24 +14,9 @@ from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
+from antiphon.plots import style
 from antiphon.plots.attention_matrix import COPY_BARS_WIDTH, draw_copy_bars
-from antiphon.plots.style import (
-    HEAT,
-    INK,
-    LINE,
-    QUIET,
-    draw_colour_bar,
-    finite_weights,
-    inch_axes,
-    label_rotation,
-    label_step,
-    printable,
-    save_figure,
-    text_size,
-    widest,
-    wrap_note,
-    write,
-)
+from antiphon.plots.style import HEAT, INK, LINE, QUIET
 
 __all__ = ["draw_heads"]
 
@@ -41,6 +26,7 @@ _SMALLEST_CELL, _LARGEST_CELL = 0.13, 0.26
 _SMALLEST_PANEL = 0.55  # "head 12" fits above it
 _GAP = 0.16
 _LABEL_GAP = 0.06  # between a label and its panel
+_Panel = tuple[float, float, float, float]  # left, top, right, bottom
 
 
 @dataclass(frozen=True)
@@ -105,28 +91,27 @@ def draw_heads(
     """
     if np.ndim(weights) != 4 or np.shape(weights)[2:] != (len(rows), len(columns)) or not np.size(weights):
         raise ValueError(f"weights {np.shape(weights)} do not fit {len(rows)} rows and {len(columns)} columns")
-    cells = finite_weights(weights)
+    cells = style.finite_weights(weights)
     grid = _HeadGrid.of(cells.shape)
     width, height = grid.size
-    figure, axes = inch_axes(width, height)
+    figure, axes = style.inch_axes(width, height)
     image = _draw_panels(axes, cells, grid, prompt_end)
-    left = _write_rows(axes, [printable(row) for row in rows], grid)
-    above = _write_columns(axes, [printable(column) for column in columns], grid)
+    left = _write_rows(axes, [style.printable(row) for row in rows], grid)
+    above = _write_columns(axes, [style.printable(column) for column in columns], grid)
     for head, number in enumerate(heads or range(1, grid.heads + 1)):
         middle = grid.left(head) + grid.panel[0] / 2
-        write(axes, (middle, -above - 0.10), f"head {number}", 8.0, QUIET, ha="center", va="bottom")
+        style.write(axes, (middle, -above - 0.10), f"head {number}", 8.0, QUIET, ha="center", va="bottom")
     for layer, number in enumerate(layers or range(1, grid.layers + 1)):
         middle = grid.top(layer) + grid.panel[1] / 2
-        write(axes, (-left - 0.12, middle), f"layer {number}", 8.0, QUIET, ha="right", va="center", rotation=90)
+        style.write(axes, (-left - 0.12, middle), f"layer {number}", 8.0, QUIET, ha="right", va="center", rotation=90)
     if copy_probs:
         draw_copy_bars(figure, copy_probs, points=grid.points, height=grid.panel[1])
-    bar, right = min(height, 1.5) / height, 0.16 + (COPY_BARS_WIDTH if copy_probs else 0.0)
-    draw_colour_bar(figure, image, (1.0 + right / width, 1.0 - bar, 0.10 / width, bar))
+    style.draw_colour_bar(figure, image, gap=0.16 + (COPY_BARS_WIDTH if copy_probs else 0.0))
     if title:
-        write(axes, (-left, -above - 0.42), printable(title, longest=100, keep=" "), 10.5, INK, va="bottom")
+        style.write(axes, (-left, -above - 0.42), style.printable(title, longest=100, keep=" "), 10.5, INK, va="bottom")
     if note:
-        write(axes, (0.0, height + 0.12), wrap_note(note, width), 8.0, QUIET, va="top")
-    save_figure(figure, path)
+        style.write(axes, (0.0, height + 0.12), style.wrap_note(note, width), 8.0, QUIET, va="top")
+    style.save_figure(figure, path)
 
 
 def _draw_panels(
@@ -137,6 +122,7 @@ def _draw_panels(
     width, height = grid.panel
     for layer, head in np.ndindex(grid.layers, grid.heads):
         x, y = grid.left(head), grid.top(layer)
+        panel = (x, y, x + width, y + height)
         image = axes.imshow(
             cells[layer, head], cmap=HEAT, vmin=0.0, vmax=highest, aspect="auto", interpolation="nearest",
             extent=(x, x + width, y + height, y),
@@ -144,47 +130,41 @@ def _draw_panels(
         if min(grid.cell_width, grid.cell_height) > 0.12:
             down = [x + column * grid.cell_width for column in range(1, grid.columns)]
             across = [y + row * grid.cell_height for row in range(1, grid.rows)]
-            _draw_lines(axes, (x, y, width, height), down, across, LINE, 0.4)
+            _draw_lines(axes, panel, down, across, LINE, 0.4)
         if prompt_end is not None:
             row, column = y + prompt_end[0] * grid.cell_height, x + prompt_end[1] * grid.cell_width
-            _draw_lines(axes, (x, y, width, height), [column], [row], INK, 0.7)
+            _draw_lines(axes, panel, [column], [row], INK, 0.7)
         axes.add_patch(Rectangle((x, y), width, height, fill=False, edgecolor=QUIET, linewidth=0.5, clip_on=False))
     axes.set(xlim=(0.0, grid.size[0]), ylim=(grid.size[1], 0.0))  # imshow has moved them
     return image
 
 
-def _draw_lines(
-    axes: Axes,
-    panel: tuple[float, float, float, float],
-    down: list[float],
-    across: list[float],
-    colour: str,
-    linewidth: float,
-) -> None:
-    """Draw lines down at these x and across at these y of a panel (x, y, width, height)."""
-    x, y, width, height = panel
-    lines = [[(at, y), (at, y + height)] for at in down] + [[(x, at), (x + width, at)] for at in across]
-    axes.add_collection(LineCollection(lines, colors=colour, linewidths=linewidth), autolim=False)
+def _draw_lines(axes: Axes, panel: _Panel, down: list[float], across: list[float], colour: str, width: float) -> None:
+    """Draw lines down at these x and across at these y of a panel."""
+    left, top, right, bottom = panel
+    lines = [[(x, top), (x, bottom)] for x in down] + [[(left, y), (right, y)] for y in across]
+    axes.add_collection(LineCollection(lines, colors=colour, linewidths=width), autolim=False)
 
 
 def _write_rows(axes: Axes, labels: list[str], grid: _HeadGrid) -> float:
     """Write the tokens left of each layer; return how far they reach."""
-    step = label_step(grid.points, grid.cell_height)
+    step = style.label_step(grid.points, grid.cell_height)
     for layer in range(grid.layers):
         for row in range(0, grid.rows, step):
             y = grid.top(layer) + (row + 0.5) * grid.cell_height
-            write(axes, (-_LABEL_GAP, y), labels[row], grid.points, INK, ha="right", va="center_baseline")
-    return _LABEL_GAP + widest(labels[::step], grid.points)
+            style.write(axes, (-_LABEL_GAP, y), labels[row], grid.points, INK, ha="right", va="center_baseline")
+    return _LABEL_GAP + style.widest(labels[::step], grid.points)
 
 
 def _write_columns(axes: Axes, labels: list[str], grid: _HeadGrid) -> float:
     """Write the tokens above each head, once; return how far they reach."""
-    step = label_step(grid.points, grid.cell_width)
-    rotation = label_rotation(labels[::step], grid.points, step * grid.cell_width)
-    # Flat labels share a baseline.
-    va, y = ("bottom", -_LABEL_GAP) if rotation else ("baseline", -_LABEL_GAP - text_size("", grid.points).descent)
+    step = style.label_step(grid.points, grid.cell_width)
+    rotation = style.label_rotation(labels[::step], grid.points, step * grid.cell_width)
+    va, y = "bottom", -_LABEL_GAP
+    if not rotation:  # flat labels share a baseline
+        va, y = "baseline", -_LABEL_GAP - style.text_size("", grid.points).descent
     for head in range(grid.heads):
         for column in range(0, grid.columns, step):
             x = grid.left(head) + (column + 0.5) * grid.cell_width
-            write(axes, (x, y), labels[column], grid.points, INK, ha="center", va=va, rotation=rotation)
-    return _LABEL_GAP + (widest(labels[::step], grid.points) if rotation else grid.points / 72)
+            style.write(axes, (x, y), labels[column], grid.points, INK, ha="center", va=va, rotation=rotation)
+    return _LABEL_GAP + (style.widest(labels[::step], grid.points) if rotation else grid.points / 72)

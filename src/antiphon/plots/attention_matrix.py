@@ -11,23 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from antiphon.plots.style import (
-    ACCENT,
-    HEAT,
-    INK,
-    LINE,
-    QUIET,
-    draw_colour_bar,
-    draw_frame,
-    finite_weights,
-    font,
-    label_rotation,
-    label_step,
-    printable,
-    save_figure,
-    write_note,
-    write_title,
-)
+from antiphon.plots import style
+from antiphon.plots.style import ACCENT, HEAT, INK, LINE, QUIET
 
 __all__ = ["COPY_BARS_WIDTH", "draw_attention_matrix", "draw_copy_bars", "label_cells"]
 
@@ -57,15 +42,13 @@ def draw_attention_matrix(
     if np.shape(weights) != (len(target), len(source)):
         raise ValueError(f"weights {np.shape(weights)} do not fit {len(target)} target and {len(source)} source tokens")
     target, source = target or ["(nothing)"], source or ["(nothing)"]
-    cells = np.zeros((len(target), len(source)))
-    if np.size(weights):
-        cells[:] = finite_weights(weights)
+    cells = style.finite_weights(weights) if np.size(weights) else np.zeros((len(target), len(source)))
     width, height = min(len(source) * _CELL, _LONGEST_SIDE), min(len(target) * _CELL, _LONGEST_SIDE)
     figure = Figure(figsize=(width, height), facecolor="white")
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))  # labels lie outside; saving cuts tightly around them
     highest = float(cells.max()) or 1.0
     image = axes.imshow(cells, cmap=HEAT, vmin=0.0, vmax=highest, aspect="auto", interpolation="nearest")
-    columns, rows = [printable(token) for token in source], [printable(token) for token in target]
+    columns, rows = [style.printable(token) for token in source], [style.printable(token) for token in target]
     label_cells(axes, rows, columns, width=width / len(columns), height=height / len(rows))
     _draw_grid(axes, cells.shape, smallest_cell=min(width / len(source), height / len(target)))
     if prompt_end is not None:
@@ -73,34 +56,28 @@ def draw_attention_matrix(
         axes.axvline(prompt_end[1] - 0.5, color=INK, linewidth=0.8)
     if copy_probs:
         draw_copy_bars(figure, copy_probs, points=_POINTS, height=height)
-    bar, right = min(height, 1.5) / height, 0.12 + (COPY_BARS_WIDTH if copy_probs else 0.0)
-    draw_colour_bar(figure, image, (1.0 + right / width, 1.0 - bar, 0.10 / width, bar))
+    style.draw_colour_bar(figure, image, gap=0.12 + (COPY_BARS_WIDTH if copy_probs else 0.0))
     if title:
-        write_title(axes, title)
+        style.write_title(axes, title)
     if note:
-        write_note(figure, note)
-    save_figure(figure, path)
+        style.write_note(figure, note)
+    style.save_figure(figure, path)
 
 
 def label_cells(axes: Axes, rows: list[str], columns: list[str], *, width: float, height: float) -> None:
     """Write labels above the columns and left of the rows of cells of this size."""
-    every_column, every_row = label_step(_POINTS, width), label_step(_POINTS, height)
-    above, left = columns[::every_column], rows[::every_row]
+    step = style.label_step(_POINTS, width)
+    rotation = style.label_rotation(columns[::step], _POINTS, step * width)
     axes.xaxis.tick_top()
-    axes.set_xticks(range(0, len(columns), every_column), above, fontproperties=font(_POINTS, "".join(above)))
-    axes.set_yticks(range(0, len(rows), every_row), left, fontproperties=font(_POINTS, "".join(left)))
-    rotation = label_rotation(above, _POINTS, every_column * width)
-    for text in axes.get_xticklabels():
-        text.set_rotation(rotation)
-    for text in [*axes.get_xticklabels(), *axes.get_yticklabels()]:
-        text.set(parse_math=False, color=INK)  # a dollar sign is a dollar sign
+    style.label_ticks(axes.xaxis, columns, step, _POINTS, rotation=rotation)
+    style.label_ticks(axes.yaxis, rows, style.label_step(_POINTS, height), _POINTS)
     axes.tick_params(length=0, pad=4)
 
 
 def _draw_grid(axes: Axes, shape: tuple[int, ...], *, smallest_cell: float) -> None:
     """Draw thin lines between cells, unless the cells are so small that lines would cover them."""
     T, S = shape
-    draw_frame(axes)
+    style.draw_frame(axes)
     if smallest_cell > 0.15:
         axes.vlines(np.arange(S - 1) + 0.5, -0.5, T - 0.5, color=LINE, linewidth=0.5)
         axes.hlines(np.arange(T - 1) + 0.5, -0.5, S - 0.5, color=LINE, linewidth=0.5)
@@ -112,9 +89,8 @@ def draw_copy_bars(figure: Figure, probs: list[float], *, points: float, height:
     axes = figure.add_axes((1.0 + _BAR_GAP / width, 0.0, _BAR_WIDTH / width, height / figure_height))
     axes.set(xlim=(0.0, 1.0), ylim=(len(probs) - 0.5, -0.5), xticks=[], yticks=[])
     axes.barh(range(len(probs)), probs, height=0.6, color=ACCENT)
-    small = font(min(points, 7.5))
-    for row in range(0, len(probs), label_step(points, height / len(probs))):
+    small = style.font(min(points, 7.5))
+    for row in range(0, len(probs), style.label_step(points, height / len(probs))):
         axes.text(1.08, row, f"{probs[row]:.2f}", fontproperties=small, color=QUIET, va="center", clip_on=False)
     axes.text(0.0, -0.65, "copied", fontproperties=small, color=QUIET, va="bottom", clip_on=False)
-    for spine in axes.spines.values():
-        spine.set_color(LINE)
+    axes.spines[:].set_color(LINE)

@@ -18,11 +18,11 @@ from antiphon.config.networks import (
     fronts_of,
 )
 from antiphon.config.schema import Config, front_kind
-from antiphon.config.sources import AudioConfig, FeaturesConfig, FramesConfig, ImageConfig, LinearConfig
-from antiphon.data.arrays import FeaturesReader
+from antiphon.config.sources import LinearConfig
 from antiphon.data.audio import AudioReader
 from antiphon.data.build_source import one_text
 from antiphon.data.image import ImageReader
+from antiphon.data.source import FileSource
 from antiphon.data.video import FramesReader
 from antiphon.errors import DataError, UserError
 from antiphon.inference.generation import Generation, SourceSpan
@@ -90,7 +90,7 @@ def explain_attention(
     answer = answer_with_attention(generator, text, **options)
     chosen = [f"{name} {number}" for name, number in (("layer", layer), ("head", head)) if number is not None]
     if answer.weights is not None and not one_text(generator.config.data) and not (kind or chosen):
-        return Explanation(answer, draw_sources(answer, generator.config, path))
+        return Explanation(answer, draw_sources(generator, answer, path))
     view = attention_view(generator, answer, kind).only(layer=layer, head=head)
     title = text if view.kind == "source" else answer.text
     _draw_view(view, path, title=f"{title}   ({', '.join(chosen)})" if chosen else title)
@@ -99,7 +99,7 @@ def explain_attention(
 
 def draw_answer(generator: Generator, answer: Generation, path: Path, *, heads: bool) -> list[Path]:
     """Draw the attention to the sources and, in NAME-heads, every head if there are several; return the files."""
-    files = [] if answer.weights is None else draw_sources(answer, generator.config, path)
+    files = [] if answer.weights is None else draw_sources(generator, answer, path)
     if heads and answer.heads is not None and answer.heads.kinds:
         view = attention_view(generator, answer)
         if view.weights.shape[:2] != (1, 1):
@@ -127,45 +127,40 @@ def _continuation_length(generator: Generator, text: str) -> int:
 # Attention over the sources themselves: images, sounds, vectors, videos and texts
 
 
-def draw_sources(answer: Generation, config: Config, path: Path) -> list[Path]:
+def draw_sources(generator: Generator, answer: Generation, path: Path) -> list[Path]:
     """Draw the attention over each source of an answer that has weights; return the files.
 
     One source goes to the path itself; several get their number, from 1, before the suffix.
     """
-    several = len(answer.spans) > 1
-    files = []
-    for number, part in enumerate(answer.spans, start=1):
-        files.append(path.with_stem(f"{path.stem}-{number}") if several else path)
-        _draw_source(part, config, answer, files[-1])
+    files = [path]
+    if len(answer.spans) > 1:
+        files = [path.with_stem(f"{path.stem}-{number}") for number in range(1, len(answer.spans) + 1)]
+    for span, file in zip(answer.spans, files, strict=True):
+        _draw_source(generator, span, answer, file)
     return files
 
 
-def _draw_source(part: SourceSpan, config: Config, answer: Generation, path: Path) -> None:
+def _draw_source(generator: Generator, part: SourceSpan, answer: Generation, path: Path) -> None:
     """Draw one source, as far as it was read."""
     assert answer.weights is not None
-    source = config.data.sources[part.source]
+    source = generator.source.parts[part.source]
     here = slice(part.first, part.last + 1)
     weights, words, title = answer.weights[:, here], answer.tokens, answer.text
+    if not isinstance(source, FileSource):
+        draw_attention_matrix(weights, answer.source_tokens[here], words, path, title)
+        return
+    values = source.read(part.text)[: generator.config.data.sources[part.source].max_length]
+    factor = _subsampling(generator.config, part.source)
     match source:
-        case ImageConfig():
-            image = ImageReader(source)
+        case ImageReader():
             grid = part.grid or (1, weights.shape[1])
-            pixels = image.picture(image.read(part.text)[: source.max_length])
-            draw_image_attention(pixels, weights.reshape(len(words), *grid), words, path, title)
-        case FramesConfig():
-            video, factor = FramesReader(source), _subsampling(config, part.source)
-            frames = video.picture(video.read(part.text)[: source.max_length])
-            each = weights.repeat(factor, axis=1)[:, : len(frames)] / factor  # frames read as one share its weight
-            draw_video_attention(frames, each, words, path, title)
-        case AudioConfig():
-            steps, factor = AudioReader(source).read(part.text)[: source.max_length], _subsampling(config, part.source)
-            draw_spectrogram(steps, weights, words, path, title, factor=factor, seconds=source.step / 1000)
-        case FeaturesConfig():
-            features = FeaturesReader(source, FeaturesReader.first_width(part.text))
-            steps, factor = features.read(part.text)[: source.max_length], _subsampling(config, part.source)
-            draw_spectrogram(steps, weights, words, path, title, factor=factor)
+            draw_image_attention(source.picture(values), weights.reshape(len(words), *grid), words, path, title)
+        case FramesReader():
+            each = weights.repeat(factor, axis=1)[:, : len(values)] / factor  # frames read as one share its weight
+            draw_video_attention(source.picture(values), each, words, path, title)
         case _:
-            draw_attention_matrix(weights, answer.source_tokens[here], words, path, title=title)
+            seconds = source.config.step / 1000 if isinstance(source, AudioReader) else None
+            draw_spectrogram(values, weights, words, path, title, factor=factor, seconds=seconds)
 
 
 def _subsampling(config: Config, number: int) -> int:

@@ -12,20 +12,9 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from antiphon.files import write_text
+from antiphon.plots import style
 from antiphon.plots.attention_matrix import label_cells
-from antiphon.plots.style import (
-    HEAT,
-    INK,
-    LINE,
-    draw_colour_bar,
-    draw_frame,
-    font,
-    printable,
-    save_figure,
-    widest,
-    write_note,
-    write_title,
-)
+from antiphon.plots.style import HEAT, INK, LINE
 from antiphon.text import visible
 
 __all__ = ["OTHER", "confusion_table", "save_confusion"]
@@ -49,24 +38,22 @@ def save_confusion(names: list[str], counts: NDArray[Any], path: Path, *, title:
         raise ValueError(f"counts {np.shape(counts)} do not fit {len(names)} classes and one column of other answers")
     others = bool(counts[:, -1].any())
     cells = np.asarray(counts if others else counts[:, :-1])
-    rows = [printable(name, keep=" ") for name in names]
+    rows = [style.printable(name, keep=" ") for name in names]
     columns = [*rows, OTHER] if others else rows
     cell_height = float(np.clip(_LONGEST_SIDE / len(columns), _SMALLEST_CELL, _LARGEST_CELL))
     cell_width = _cell_width(columns, cell_height)
-    width, height = cell_width * len(columns), cell_height * len(rows)
-    figure = Figure(figsize=(width, height), facecolor="white")
+    figure = Figure(figsize=(cell_width * len(columns), cell_height * len(rows)), facecolor="white")
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))  # labels lie outside; saving cuts tightly around them
     shares = cells / np.maximum(cells.sum(axis=1, keepdims=True), 1)
     image = axes.imshow(shares, cmap=HEAT, vmin=0.0, vmax=1.0, aspect="auto", interpolation="nearest")
     label_cells(axes, rows, columns, width=cell_width, height=cell_height)
     _draw_grid(axes, cells.shape)
     _write_counts(axes, cells, shares, cell_width)
-    bar = min(height, 1.5) / height
-    draw_colour_bar(figure, image, (1.0 + 0.12 / width, 1.0 - bar, 0.10 / width, bar))
+    style.draw_colour_bar(figure, image)
     if title:
-        write_title(axes, title)
-    write_note(figure, NOTE)
-    save_figure(figure, path)
+        style.write_title(axes, title)
+    style.write_note(figure, NOTE)
+    style.save_figure(figure, path)
 
 
 def confusion_table(names: list[str], counts: NDArray[Any]) -> str:
@@ -78,12 +65,12 @@ def confusion_table(names: list[str], counts: NDArray[Any]) -> str:
 
 def _cell_width(labels: list[str], height: float) -> float:
     """Wide enough for flat labels if there are few, else equal to the height."""
-    flat = widest(labels, _POINTS) / 0.85
+    flat = style.widest(labels, _POINTS) / 0.85
     return max(height, flat) if flat * len(labels) <= _WIDEST_FLAT else height
 
 
 def _draw_grid(axes: Axes, shape: tuple[int, ...]) -> None:
-    draw_frame(axes)
+    style.draw_frame(axes)
     axes.set_xticks(np.arange(shape[1] - 1) + 0.5, minor=True)
     axes.set_yticks(np.arange(shape[0] - 1) + 0.5, minor=True)
     axes.grid(which="minor", color=LINE, linewidth=0.5)
@@ -92,10 +79,10 @@ def _draw_grid(axes: Axes, shape: tuple[int, ...]) -> None:
 
 def _write_counts(axes: Axes, cells: NDArray[np.int64], shares: NDArray[np.float64], cell_width: float) -> None:
     """Write the count in every cell that is not 0, if the largest count fits."""
-    points = min(_POINTS, _POINTS * 0.8 * cell_width / widest([f"{cells.max():,}"], _POINTS))
+    points = min(_POINTS, _POINTS * 0.8 * cell_width / style.widest([f"{cells.max():,}"], _POINTS))
     if points < _LEGIBLE:
         return
-    small = font(points)
+    small = style.font(points)
     for row, column in np.argwhere(cells > 0):
         colour = "white" if shares[row, column] > _DARK else INK
         axes.text(

@@ -14,17 +14,8 @@ from matplotlib.colors import to_rgb
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
-from antiphon.plots.style import (
-    INK,
-    QUIET,
-    finite_weights,
-    inch_axes,
-    printable,
-    save_figure,
-    text_size,
-    wrap_note,
-    write,
-)
+from antiphon.plots import style
+from antiphon.plots.style import INK, QUIET
 
 __all__ = ["draw_image_attention", "overlay_heat"]
 
@@ -103,7 +94,7 @@ class _ImageGrid:
 
 
 def draw_image_attention(
-    image: NDArray[Any], weights: NDArray[Any], words: list[str], path: Path, title: str = "", *, note: str = ""
+    image: NDArray[Any], weights: NDArray[Any], words: list[str], path: Path, title: str = ""
 ) -> None:
     """Write a_t,ij, the weight of cell (i, j) of the image for word t, as PNG or SVG by suffix.
 
@@ -117,19 +108,17 @@ def draw_image_attention(
     H, W = np.shape(image)[:2]
     grid = _ImageGrid.of(len(words) + 1, H, W)
     width, height = grid.size
-    figure, axes = inch_axes(width, height)
+    figure, axes = style.inch_axes(width, height)
     _draw_image(axes, np.asarray(image, dtype=np.float64), grid, 0)
-    for panel, (word, cells) in enumerate(zip(words, finite_weights(weights), strict=True), start=1):
+    for panel, (word, cells) in enumerate(zip(words, style.finite_weights(weights), strict=True), start=1):
         _draw_image(axes, overlay_heat(image, cells), grid, panel)
         _write_word(axes, grid, panel, word, float(cells.max()))
         if grid.is_line:
             _mark_column(axes, grid, panel, cells)
     axes.set(xlim=(0.0, width), ylim=(height, 0.0))  # imshow has moved them
     if title:
-        write(axes, (0.0, -0.16), printable(title, longest=100, keep=" "), 10.5, INK)
-    if note:
-        write(axes, (0.0, height + 0.12), wrap_note(note, width), 8.0, QUIET, va="top")
-    save_figure(figure, path)
+        style.write(axes, (0.0, -0.16), style.printable(title, longest=100, keep=" "), 10.5, INK)
+    style.save_figure(figure, path)
 
 
 def _draw_image(axes: Axes, image: NDArray[np.float64], grid: _ImageGrid, panel: int) -> None:
@@ -146,19 +135,19 @@ def _write_word(axes: Axes, grid: _ImageGrid, panel: int, word: str, highest: fl
     (x, y), number = grid.corner(panel), f"{highest:.{2 if highest >= 0.01 else 3}f}"
     if grid.is_line:
         x, y = x - 0.10, y + grid.height / 2
-        write(axes, (x, y), number, 7.0, QUIET, ha="right", va="center_baseline")
-        write(axes, (x - _NUMBER_WIDTH, y), printable(word), _POINTS, INK, ha="right", va="center_baseline")
+        style.write(axes, (x, y), number, 7.0, QUIET, ha="right", va="center_baseline")
+        style.write(axes, (x - _NUMBER_WIDTH, y), style.printable(word), _POINTS, INK, ha="right", va="center_baseline")
     else:
-        write(axes, (x, y - 0.07), _shorten(word, grid.width - _NUMBER_WIDTH), _POINTS, INK)
-        write(axes, (x + grid.width, y - 0.07), number, 7.0, QUIET, ha="right")
+        style.write(axes, (x, y - 0.07), _shorten(word, grid.width - _NUMBER_WIDTH), _POINTS, INK)
+        style.write(axes, (x + grid.width, y - 0.07), number, 7.0, QUIET, ha="right")
 
 
 def _shorten(word: str, room: float) -> str:
     """The word, or as many letters of it as there is room for."""
     longest = 24
-    while longest > 2 and text_size(printable(word, longest), _POINTS).width > room:
+    while longest > 2 and style.text_size(style.printable(word, longest), _POINTS).width > room:
         longest -= 1
-    return printable(word, longest)
+    return style.printable(word, longest)
 
 
 def _mark_column(axes: Axes, grid: _ImageGrid, panel: int, cells: NDArray[np.float64]) -> None:

@@ -28,11 +28,11 @@ _ROW = 0.06  # height of a position, within these limits
 _ROWS = 100  # shown of sinusoids, which have no end
 
 
-def position_tables(model: SequenceModel, config: Config | None = None) -> dict[str, NDArray[Any]]:
+def position_tables(model: SequenceModel, config: Config) -> dict[str, NDArray[Any]]:
     """The positional encodings [P, D] of encoder and decoder by name.
 
-    Of sinusoids the first 100 rows are shown, of a learnt table those that training with this config can reach (the
-    others are still random), or without a config all of them.
+    Of sinusoids the first 100 rows are shown, of a learnt table those that training can reach (the others are still
+    random).
     """
     parts: dict[str, Positions] = {}
     for part in ("encoder", "decoder"):
@@ -45,11 +45,11 @@ def position_tables(model: SequenceModel, config: Config | None = None) -> dict[
     return dict(_named_table(part, positions, config) for part, positions in parts.items())
 
 
-def _named_table(part: str, positions: Positions, config: Config | None) -> tuple[str, NDArray[Any]]:
+def _named_table(part: str, positions: Positions, config: Config) -> tuple[str, NDArray[Any]]:
     if not isinstance(positions, LearntPositions):
         return f"sinusoidal positions, {part}", _table(positions, _ROWS)
     whole = positions.table.num_embeddings
-    reached = whole if config is None else _reached_positions(config, part)
+    reached = _reached_positions(config, part)
     if reached >= whole:
         return f"learnt positions, {part}", _table(positions, whole)
     return f"learnt positions, {part}: the {reached} of {whole} that training can reach", _table(positions, reached)
@@ -83,8 +83,7 @@ def draw_positions(tables: dict[str, NDArray[Any]], path: Path) -> None:
         axes = figure.add_axes((left, 1.0 - share, 1.0, share))
         image = _draw_table(axes, np.nan_to_num(np.asarray(table, dtype=np.float64)))
         _style_axes(axes, name)
-        bar = min(1.5 / max(heights), share)
-        draw_colour_bar(figure, image, (left + 1.0 + 0.12 / _WIDTH, 1.0 - bar, 0.10 / _WIDTH, bar))
+        draw_colour_bar(figure, image, gap=left * _WIDTH + 0.12, room=share)
     save_figure(figure, path)
 
 
@@ -100,5 +99,5 @@ def _style_axes(axes: Axes, name: str) -> None:
     axes.set_ylabel("position", color=QUIET, fontproperties=font(8.5))
     axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     axes.yaxis.set_major_locator(MaxNLocator(8, integer=True))
-    axes.tick_params(colors=QUIET, labelsize=8, length=0)
     draw_frame(axes)
+    axes.tick_params(colors=QUIET, labelsize=8, pad=3.5)

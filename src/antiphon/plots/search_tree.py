@@ -8,19 +8,8 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 
-from antiphon.plots.style import (
-    ACCENT,
-    INK,
-    QUIET,
-    font,
-    inch_axes,
-    printable,
-    save_figure,
-    text_size,
-    widest,
-    write,
-    write_title,
-)
+from antiphon.plots import style
+from antiphon.plots.style import ACCENT, INK, QUIET
 from antiphon.search.trace import SearchTree, TreeNode
 from antiphon.text import visible
 
@@ -44,21 +33,21 @@ class _Place:
 
 def draw_tree(tree: SearchTree, names: list[str], path: Path, title: str = "") -> None:
     """Write PNG or SVG by suffix; `names` are the tokens of the branches."""
-    labels = [printable(name) for name in names]
+    labels = [style.printable(name) for name in names]
     places, width, height = _place_tokens(tree, labels)
-    figure, axes = inch_axes(width, height)
-    root = _Place(0.0, text_size(_START, _POINTS).width, height / 2)
-    write(axes, (root.left, root.y), _START, _POINTS, INK, va="center", bold=True)
+    figure, axes = style.inch_axes(width, height)
+    root = _Place(0.0, style.text_size(_START, _POINTS).width, height / 2)
+    style.write(axes, (root.left, root.y), _START, _POINTS, INK, va="center", bold=True)
     for node, place, label in sorted(
         zip(tree.nodes, places, labels, strict=True), key=lambda row: (row[0].winner, row[0].status != "pruned")
     ):
         _draw_arc(axes, root if node.parent is None else places[node.parent], place, node)
-        write(axes, (place.left, place.y), label, _POINTS, _colour(node), va="center", bold=node.winner)
+        style.write(axes, (place.left, place.y), label, _POINTS, _colour(node), va="center", bold=node.winner)
         if node.status == "finished":
             _write_score(axes, place, node)
     if title:
-        write_title(axes, title, longest=120, pad=6)
-    save_figure(figure, path)
+        style.write_title(axes, title, longest=120, pad=6)
+    style.save_figure(figure, path)
 
 
 def _place_tokens(tree: SearchTree, labels: list[str]) -> tuple[list[_Place], float, float]:
@@ -66,13 +55,13 @@ def _place_tokens(tree: SearchTree, labels: list[str]) -> tuple[list[_Place], fl
     columns = [tree.nodes_at(step) for step in range(tree.steps)]
     height = _ROW * max((len(column) for column in columns), default=1)
     places: dict[int, _Place] = {}
-    left = text_size(_START, _POINTS).width
+    left = style.text_size(_START, _POINTS).width
     for column in columns:
         left += _ARC
         for row, number in enumerate(sorted(column, key=lambda n: _order(tree.nodes[n], places))):
             y = (height - _ROW * len(column)) / 2 + _ROW * (row + 0.5)
-            places[number] = _Place(left, left + text_size(labels[number], _POINTS).width, y)
-        left += widest((labels[number] for number in column), _POINTS)
+            places[number] = _Place(left, left + style.text_size(labels[number], _POINTS).width, y)
+        left += style.widest((labels[number] for number in column), _POINTS)
     return [places[number] for number in range(len(labels))], left + _ARC, height
 
 
@@ -93,14 +82,14 @@ def _draw_arc(axes: Axes, parent: _Place, place: _Place, node: TreeNode) -> None
     axes.plot(x, [parent.y, place.y, place.y], color=colour, linewidth=width, solid_joinstyle="round")
     number = colour if node.winner or node.status == "pruned" else QUIET
     log_prob = f"{node.log_prob:.2f}".replace("-", "−")
-    write(axes, (place.left - gap, place.y - 0.015), log_prob, _SMALL, number, ha="right", va="bottom")
+    style.write(axes, (place.left - gap, place.y - 0.015), log_prob, _SMALL, number, ha="right", va="bottom")
 
 
 def _write_score(axes: Axes, place: _Place, node: TreeNode) -> None:
     """Write the score of a finished hypothesis in a box behind it."""
     axes.text(
         place.right + 0.06, place.y, f"{node.score:.2f}".replace("-", "−"), ha="left", va="center",
-        color=ACCENT if node.winner else QUIET, fontproperties=font(_SMALL),
+        color=ACCENT if node.winner else QUIET, fontproperties=style.font(_SMALL),
         bbox={"boxstyle": "round,pad=0.25", "facecolor": "none", "edgecolor": ACCENT if node.winner else _PALE},
     )  # fmt: skip
 

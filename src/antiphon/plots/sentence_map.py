@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -26,20 +25,7 @@ from antiphon.models.model import EncoderDecoder, SequenceModel
 from antiphon.plots.style import ACCENT, INK, LINE, QUIET, font, printable, save_figure, text_size, write_title
 from antiphon.sequence import Memory, MultiSource, Sequence
 
-__all__ = [
-    "Pool",
-    "PrincipalPlane",
-    "SentenceMap",
-    "SentenceVectors",
-    "default_pool",
-    "draw_map",
-    "draw_plane",
-    "few_problems",
-    "make_map",
-    "pool_name",
-    "principal_plane",
-    "sentence_vectors",
-]
+__all__ = ["Pool", "SentenceMap", "draw_map", "few_problems", "make_map"]
 
 # A sentence as one vector: the encoder's last state, or the mean or the maximum of its states
 
@@ -82,7 +68,10 @@ def sentence_vectors(generator: Generator, sentences: list[str], pool: Pool | No
     inputs = encode_inputs(generator.codec, sentences)
     rows = [row for row, encoded in enumerate(inputs) if not encoded.empty]
     vectors: dict[int, NDArray[np.float64]] = {}
-    for batch in _batches(inputs, rows, generator.config.decoding.batch_size):
+    by_length = sorted(rows, key=lambda row: inputs[row].length + len(inputs[row].prompt))
+    size = generator.config.decoding.batch_size
+    for first in range(0, len(rows), size):
+        batch = by_length[first : first + size]
         memory = _encode(generator, [inputs[row] for row in batch])
         vectors |= dict(zip(batch, POOLS[pool](memory)[:, -1].double().numpy(), strict=True))
     return SentenceVectors(
@@ -96,13 +85,6 @@ def _flags(encoded: EncodedInput) -> list[str]:
     """One line with the beginning of the sentence and all its flags; none without flags."""
     flags = ["empty, so it is left out"] if encoded.empty else encoded.flags
     return [f"{encoded.text[:40]!r}: {'; '.join(flags)}"] if flags else []
-
-
-def _batches(inputs: list[EncodedInput], rows: list[int], size: int) -> Iterator[list[int]]:
-    """Row numbers in batches of similar lengths."""
-    order = sorted(rows, key=lambda row: inputs[row].length + len(inputs[row].prompt))
-    for first in range(0, len(order), size):
-        yield order[first : first + size]
 
 
 @torch.inference_mode()
@@ -216,7 +198,8 @@ _POINTS = 7.5
 _LONGEST_LABEL = 36
 _RADIUS = 0.028  # of a dot
 _GAP = 0.06  # between a dot and its label
-_MOST_LABELS = 1000  # only so many points may get one
+_APART = (_RADIUS, 0.0)  # at least between a label and what is beside, above or below it
+_MOST_LABELS = 1000  # the outermost points get one
 
 
 def draw_map(sentence_map: SentenceMap, path: Path, title: str = "") -> None:
@@ -237,17 +220,13 @@ def draw_plane(plane: PrincipalPlane, labels: list[str], path: Path, title: str 
     size = (2 * _RADIUS * 72) ** 2
     axes.scatter(points[:, 0], points[:, 1], s=size, color=ACCENT, alpha=0.8, linewidths=0, zorder=3)
     _write_labels(axes, points, labels, (_WIDTH, height))
-    axes.set_xlabel(_axis_name("first", plane.shares[0]), color=QUIET, labelpad=8, fontproperties=font(8.5))
-    axes.set_ylabel(_axis_name("second", plane.shares[1]), color=QUIET, labelpad=8, fontproperties=font(8.5))
-    for spine in axes.spines.values():
-        spine.set_color(LINE)
+    first, second = (f"principal component, {100 * share:.0f} % of the variance" for share in plane.shares)
+    axes.set_xlabel(f"first {first}", color=QUIET, labelpad=8, fontproperties=font(8.5))
+    axes.set_ylabel(f"second {second}", color=QUIET, labelpad=8, fontproperties=font(8.5))
+    axes.spines[:].set_color(LINE)
     if title:
         write_title(axes, title)
     save_figure(figure, path)
-
-
-def _axis_name(which: str, share: float) -> str:
-    return f"{which} principal component, {100 * share:.0f} % of the variance"
 
 
 def _scale_points(points: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
@@ -271,7 +250,7 @@ def _write_labels(axes: Axes, points: NDArray[np.float64], labels: list[str], fr
         for left in (x + _GAP, x - _GAP - size.width):
             box = np.array([left, y - size.height / 2, left + size.width, y + size.height / 2])
             inside = box[0] > _RADIUS and box[1] > _RADIUS and box[2] < frame[0] and box[3] < frame[1]
-            apart = (taken[:, :2] >= box[2:] + _RADIUS).any(axis=1) | (taken[:, 2:] <= box[:2] - _RADIUS).any(axis=1)
+            apart = (taken[:, :2] >= box[2:] + _APART).any(axis=1) | (taken[:, 2:] <= box[:2] - _APART).any(axis=1)
             if inside and apart.all():
                 # At the baseline: "bottom" would be that of a line as matplotlib lays it out, which is higher.
                 axes.text(

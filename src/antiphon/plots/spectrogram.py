@@ -14,20 +14,8 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from antiphon.data.augment import standardise
-from antiphon.plots.style import (
-    HEAT,
-    INK,
-    LINE,
-    QUIET,
-    draw_colour_bar,
-    draw_frame,
-    finite_weights,
-    font,
-    label_step,
-    printable,
-    save_figure,
-    write_title,
-)
+from antiphon.plots import style
+from antiphon.plots.style import HEAT, LINE, QUIET
 
 __all__ = ["draw_spectrogram"]
 
@@ -58,9 +46,7 @@ def draw_spectrogram(
     if np.shape(weights) != (len(words), -(-S // factor)):
         raise ValueError(f"weights {np.shape(weights)} do not fit {len(words)} words and {S} steps by {factor}")
     words = words or ["(nothing)"]
-    cells = np.zeros((len(words), -(-S // factor)))
-    if np.size(weights):
-        cells[:] = finite_weights(weights)
+    cells = style.finite_weights(weights) if np.size(weights) else np.zeros((len(words), -(-S // factor)))
     width, above = float(np.clip(S * 0.04, 5.0, 12.0)), float(np.clip(D * 0.06, 0.5, 1.8))
     below = min(len(words) * _ROW, _LONGEST_SIDE)
     height = above + _GAP + below
@@ -69,13 +55,13 @@ def draw_spectrogram(
     lower = figure.add_axes((0.0, 0.0, 1.0, below / height), sharex=upper)
     _draw_steps(upper, spectrum, sound=seconds is not None)
     image = _draw_weights(lower, cells, factor)
-    bar = min(below, 1.5) / height
-    draw_colour_bar(figure, image, (1.0 + 0.12 / width, below / height - bar, 0.10 / width, bar))
-    _write_words(lower, [printable(word) for word in words], below / len(words))
+    style.draw_colour_bar(figure, image, top=below / height, room=below / height)
+    step = style.label_step(_POINTS, below / len(words))
+    style.label_ticks(lower.yaxis, [style.printable(word) for word in words], step, _POINTS)
     _write_times(upper, lower, S, seconds)
     if title:
-        write_title(upper, title)
-    save_figure(figure, path)
+        style.write_title(upper, title)
+    style.save_figure(figure, path)
 
 
 def _draw_steps(axes: Axes, spectrum: NDArray[Any], *, sound: bool) -> None:
@@ -85,11 +71,10 @@ def _draw_steps(axes: Axes, spectrum: NDArray[Any], *, sound: bool) -> None:
         standardise(spectrum).T, cmap="gray_r", vmin=-_SPREAD, vmax=_SPREAD, aspect="auto", interpolation="nearest",
         origin="lower" if sound else "upper", extent=(0, S, 0, D) if sound else (0, S, D, 0),
     )  # fmt: skip
-    axes.set_yticks([0.5, D - 0.5] if D > 1 else [0.5])
-    axes.set_yticklabels(["1", str(D)] if D > 1 else ["1"], fontproperties=font(7.5), color=QUIET)
-    axes.set_ylabel("mel band" if sound else "value", color=QUIET, fontproperties=font(8.5))
-    axes.tick_params(length=0, pad=4)
-    draw_frame(axes)
+    ends = [1, D] if D > 1 else [1]
+    axes.set_yticks([end - 0.5 for end in ends], map(str, ends), fontproperties=style.font(7.5), color=QUIET)
+    axes.set_ylabel("mel band" if sound else "value", color=QUIET, fontproperties=style.font(8.5))
+    style.draw_frame(axes)
 
 
 def _draw_weights(axes: Axes, cells: NDArray[np.float64], factor: int) -> AxesImage:
@@ -102,17 +87,8 @@ def _draw_weights(axes: Axes, cells: NDArray[np.float64], factor: int) -> AxesIm
     )  # fmt: skip
     for row in range(1, T):
         axes.axhline(row - 0.5, color=LINE, linewidth=0.5)
-    axes.tick_params(length=0, pad=4)
-    draw_frame(axes)
+    style.draw_frame(axes)
     return image
-
-
-def _write_words(axes: Axes, words: list[str], row_height: float) -> None:
-    step = label_step(_POINTS, row_height)
-    axes.set_yticks(range(0, len(words), step))
-    axes.set_yticklabels(words[::step], fontproperties=font(_POINTS, "".join(words)), color=INK)
-    for text in axes.get_yticklabels():
-        text.set_parse_math(False)  # a dollar sign is a dollar sign
 
 
 def _write_times(upper: Axes, lower: Axes, S: int, seconds: float | None) -> None:
@@ -123,9 +99,8 @@ def _write_times(upper: Axes, lower: Axes, S: int, seconds: float | None) -> Non
     else:
         times = [time for time in _TICKS.tick_values(0, S * seconds) if 0 <= time <= S * seconds]
         places, names = [time / seconds for time in times], [f"{time:.4g}" for time in times]
-    lower.set_xticks(places)
-    lower.set_xticklabels(names, fontproperties=font(7.5), color=QUIET)
-    lower.set_xlabel("step" if seconds is None else "seconds", color=QUIET, fontproperties=font(8.5))
+    lower.set_xticks(places, names, fontproperties=style.font(7.5), color=QUIET)
+    lower.set_xlabel("step" if seconds is None else "seconds", color=QUIET, fontproperties=style.font(8.5))
     lower.tick_params(axis="x", length=3, color=QUIET)
     upper.tick_params(axis="x", labelbottom=False)
     upper.set_xlim(0, S)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.backend_bases import RendererBase
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LinearSegmentedColormap
@@ -28,32 +30,11 @@ from antiphon.files import disk_errors, write_bytes
 from antiphon.text import visible
 
 __all__ = [
-    "ACCENT",
-    "HEAT",
-    "INK",
-    "LINE",
-    "PICTURES",
-    "QUIET",
-    "SIGNED",
-    "draw_colour_bar",
-    "draw_frame",
-    "finite_weights",
-    "folder_problems",
-    "font",
-    "inch_axes",
-    "label_rotation",
-    "label_step",
-    "metric_label",
-    "printable",
-    "save_figure",
-    "suffix_problems",
-    "text_size",
-    "widest",
-    "wrap_note",
-    "write",
-    "write_note",
+    "ACCENT", "HEAT", "INK", "LINE", "PICTURES", "QUIET", "SIGNED", "draw_colour_bar", "draw_frame", "finite_weights",
+    "folder_problems", "font", "inch_axes", "label_rotation", "label_step", "label_ticks", "metric_label",
+    "printable", "save_figure", "suffix_problems", "text_size", "widest", "wrap_note", "write", "write_note",
     "write_title",
-]
+]  # fmt: skip
 
 INK = "#1b2430"
 QUIET = "#6b7683"
@@ -70,26 +51,19 @@ SIGNED = LinearSegmentedColormap.from_list(  # below 0, 0, above 0
 _METRICS = {
     "loss": "loss (nats per token)",
     "dev_loss": "loss (nats per token)",
-    "perplexity": "perplexity",
     "exact_match": "exact match (%)",
     "token_accuracy": "token accuracy (%)",
     "cer": "character error rate (%)",
     "wer": "word error rate (%)",
     "per": "phoneme error rate (%)",
-    "bleu": "BLEU",
-    "bleu_1": "BLEU-1",
-    "bleu_2": "BLEU-2",
-    "bleu_3": "BLEU-3",
     "chrf": "chrF",
-    "ter": "TER",
-    "rouge_1": "ROUGE-1",
-    "rouge_2": "ROUGE-2",
-    "rouge_l": "ROUGE-L",
 }
 
 
 def metric_label(name: str) -> str:
-    """`per` → `phoneme error rate (%)`; an unknown name is its own label."""
+    """`per` → `phoneme error rate (%)`, `bleu_1` → `BLEU-1`; an unknown name is its own label."""
+    if re.fullmatch(r"(bleu|ter|rouge)(_\w)?", name):
+        return name.upper().replace("_", "-")
     return _METRICS.get(name, name.replace("_", " "))
 
 
@@ -276,15 +250,31 @@ def write_note(figure: Figure, note: str) -> None:
     )  # fmt: skip
 
 
+def label_ticks(axis: Axis, labels: list[str], step: int, points: float, *, rotation: int = 0) -> None:
+    """Write every n-th label at its tick; a dollar sign is a dollar sign."""
+    shown = labels[::step]
+    axis.set_ticks(
+        range(0, len(labels), step), shown, fontproperties=font(points, "".join(shown)), rotation=rotation, color=INK,
+        parse_math=False,
+    )  # fmt: skip
+
+
 def draw_frame(axes: Axes) -> None:
-    """Draw thin quiet lines around the axes."""
-    for spine in axes.spines.values():
-        spine.set(color=QUIET, linewidth=0.6)
+    """Draw thin quiet lines around the axes, and no ticks."""
+    axes.tick_params(length=0, pad=4)
+    axes.spines[:].set(color=QUIET, linewidth=0.6)
 
 
-def draw_colour_bar(figure: Figure, image: AxesImage, place: tuple[float, float, float, float]) -> None:
-    """Draw a narrow scale of the colours of an image, labelled at its ends and at 0."""
-    bar = figure.colorbar(image, cax=figure.add_axes(place))
+def draw_colour_bar(
+    figure: Figure, image: AxesImage, *, gap: float = 0.12, top: float = 1.0, room: float = 1.0
+) -> None:
+    """Draw a narrow scale of the colours of an image, labelled at its ends and at 0, right of the figure.
+
+    `gap` is in inches; `top` and `room`, the height there is at most, are shares of the figure's height.
+    """
+    width, height = figure.get_size_inches()
+    share = min(1.5 / height, room)
+    bar = figure.colorbar(image, cax=figure.add_axes((1.0 + gap / width, top - share, 0.10 / width, share)))
     ends = sorted({0.0, *image.get_clim()})
     names = [f"{end:.2f}".rstrip("0").rstrip(".").replace("-", "−") for end in ends]
     bar.set_ticks(ends)

@@ -14,20 +14,8 @@ from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
-from antiphon.plots.style import (
-    HEAT,
-    INK,
-    LINE,
-    QUIET,
-    draw_colour_bar,
-    finite_weights,
-    inch_axes,
-    label_step,
-    printable,
-    save_figure,
-    wrap_note,
-    write,
-)
+from antiphon.plots import style
+from antiphon.plots.style import HEAT, INK, LINE, QUIET
 
 __all__ = ["draw_video_attention"]
 
@@ -41,7 +29,7 @@ _POINTS = 9.0
 
 
 def draw_video_attention(
-    frames: NDArray[Any], weights: NDArray[Any], words: list[str], path: Path, title: str = "", *, note: str = ""
+    frames: NDArray[Any], weights: NDArray[Any], words: list[str], path: Path, title: str = ""
 ) -> None:
     """Write a_tf, the weight of frame f for word t, as PNG or SVG by suffix.
 
@@ -56,18 +44,15 @@ def draw_video_attention(
     thumbnail = every * cell * np.shape(frames)[1] / np.shape(frames)[2]
     strip = min(_STRIP, _TALLEST / max(1, len(words)))
     width, height = cell * len(frames), thumbnail + _GAP + strip * len(words)
-    figure, axes = inch_axes(width, height)
+    figure, axes = style.inch_axes(width, height)
     _draw_thumbnails(axes, np.asarray(frames, dtype=np.float64), cell, every)
     if words:
-        image = _draw_strips(axes, finite_weights(weights), words, width=width, top=thumbnail + _GAP, bottom=height)
-        bar = min(height, 1.5) / height
-        draw_colour_bar(figure, image, (1.0 + 0.12 / width, 0.0, 0.10 / width, bar))
+        image = _draw_strips(axes, style.finite_weights(weights), words, (width, thumbnail + _GAP, height))
+        style.draw_colour_bar(figure, image, top=min(1.5 / height, 1.0))
     axes.set(xlim=(0.0, width), ylim=(height, 0.0))  # imshow has moved them
     if title:
-        write(axes, (0.0, -0.32), printable(title, longest=100, keep=" "), 10.5, INK)
-    if note:
-        write(axes, (0.0, height + 0.12), wrap_note(note, width), 8.0, QUIET, va="top")
-    save_figure(figure, path)
+        style.write(axes, (0.0, -0.32), style.printable(title, longest=100, keep=" "), 10.5, INK)
+    style.save_figure(figure, path)
 
 
 def _draw_thumbnails(axes: Axes, frames: NDArray[np.float64], cell: float, every: int) -> None:
@@ -80,13 +65,14 @@ def _draw_thumbnails(axes: Axes, frames: NDArray[np.float64], cell: float, every
             np.clip(np.nan_to_num(frames[f]), 0.0, 1.0), cmap="gray", vmin=0.0, vmax=1.0, aspect="auto",
             interpolation="bilinear", extent=(x + 0.02, x + width - 0.02, height, 0.0),
         )  # fmt: skip
-        write(axes, (x + 0.03, -0.05), str(f + 1), 7.5, QUIET)
+        style.write(axes, (x + 0.03, -0.05), str(f + 1), 7.5, QUIET)
 
 
 def _draw_strips(
-    axes: Axes, weights: NDArray[np.float64], words: list[str], *, width: float, top: float, bottom: float
+    axes: Axes, weights: NDArray[np.float64], words: list[str], place: tuple[float, float, float]
 ) -> AxesImage:
-    """Draw a strip for each word, all on one scale."""
+    """Draw a strip for each word, all on one scale; `place` is the width, the top and the bottom."""
+    width, top, bottom = place
     T, F = weights.shape
     strip, cell = (bottom - top) / T, width / F
     image = axes.imshow(
@@ -100,7 +86,7 @@ def _draw_strips(
     axes.add_patch(
         Rectangle((0.0, top), width, bottom - top, fill=False, edgecolor=QUIET, linewidth=0.6, clip_on=False)
     )
-    for t in range(0, T, label_step(_POINTS, strip)):
+    for t in range(0, T, style.label_step(_POINTS, strip)):
         middle = top + (t + 0.5) * strip
-        write(axes, (-0.08, middle), printable(words[t]), _POINTS, INK, ha="right", va="center_baseline")
+        style.write(axes, (-0.08, middle), style.printable(words[t]), _POINTS, INK, ha="right", va="center_baseline")
     return image

@@ -33,17 +33,18 @@ def write_card(run: Path) -> None:
     record = read_record(run)
     config = _flat_config(record)
     values = {
-        "name": record.name,
+        "record": record,
+        "config": config,
+        "parameters": record.summary.get("parameters"),
         "network": str(config.get("model.decoder.kind", "attention")).capitalize(),
         "kind": _MODEL_KINDS.get(str(config.get("model.kind")), "encoder-decoder"),
         "is_language_model": _is_language_model(config),
         "has_attention": _config_has_attention(config),
         "task": _task(config),
         "parts": _parts(config),
-        "weights": record.summary.get("weights"),
-        "versions": _versions(record),
+        "versions": {name: record.environment[name] for name in _VERSIONS if name in record.environment},
     }
-    values |= _data(record, config) | _results(record) | _examples(record, config) | _limits(record, config)
+    values |= _data(record, config) | _results(record) | _examples(record, config)
     write_text(run / "card.md", render("card.md.j2", values))
 
 
@@ -87,16 +88,14 @@ def _source_kinds(config: FlatConfig) -> list[str]:
 
 def _data(record: RunRecord, config: FlatConfig) -> dict[str, object]:
     files = {split: config.get(f"data.{split}") for split in ("train", "dev")}
-    dropped = record.data.get("dropped")
+    dropped, warnings = record.data.get("dropped"), record.data.get("warnings")
     total = dropped.get("total") if isinstance(dropped, dict) else None
-    window = config.get("data.window")
-    sides = dict.fromkeys(side[1] for key in config if (side := _SIDE.match(key)))
     return {
         "files": {split: paths if isinstance(paths, list) else [paths] for split, paths in files.items() if paths},
         "held_out": _held_out(config) if config.get("data.dev", "unknown") is None else "",
-        "sides": [_side(config, key) for key in sides],
-        "window": window if isinstance(window, int) else None,
+        "sides": list(dict.fromkeys(side[1] for key in config if (side := _SIDE.match(key)))),
         "left_out": plural(total, "lines") if isinstance(total, int) and total else "",
+        "warnings": warnings if isinstance(warnings, list) else [],
     }
 
 
@@ -104,15 +103,6 @@ def _held_out(config: FlatConfig) -> str:
     things = "sources" if not _is_language_model(config) else "texts" if config.get("data.window") is None else "lines"
     share = config.get("data.hold_out")
     return describe_hold_out(things, f"{format_number(round(100 * share, 4) if is_number(share) else 0)} %")
-
-
-def _side(config: FlatConfig, key: str) -> dict[str, object]:
-    return {
-        "name": "text" if _is_language_model(config) else key.removeprefix("data."),
-        "tokens": config.get(f"{key}.tokens"),
-        "kind": config.get(f"{key}.kind", "unknown"),
-        "column": config.get(f"{key}.column", "unknown"),
-    }
 
 
 def _parts(config: FlatConfig) -> list[dict[str, object]]:
@@ -140,9 +130,8 @@ def _option(key: str, value: object) -> str:
 
 
 def _results(record: RunRecord) -> dict[str, object]:
-    best, parameters = record.best() or {}, record.summary.get("parameters")
+    best = record.best() or {}
     return {
-        "parameters": parameters if isinstance(parameters, int) else None,
         "results": {metric_label(name): value for name, value in best.items() if name not in _NOT_METRICS},
         "best_update": best.get("update"),
         "metric": metric_label(record.metric),
@@ -163,17 +152,3 @@ def _examples(record: RunRecord, config: FlatConfig) -> dict[str, object]:
         "shell_example": f"'{example}'" if len(kinds) == 1 else f"$'{example}'",
         "input_line": " TAB ".join(columns) if len(kinds) > 1 else "a line in" if kinds == ["text"] else "a path in",
     }
-
-
-def _limits(record: RunRecord, config: FlatConfig) -> dict[str, object]:
-    longest, warnings = config.get("data.source.max_length"), record.data.get("warnings")
-    return {
-        "max_length": longest if isinstance(longest, int) else None,
-        "length_unit": "tokens" if "data.source.tokens" in config else "positions",
-        "warnings": warnings if isinstance(warnings, list) else [],
-    }
-
-
-def _versions(record: RunRecord) -> dict[str, object]:
-    versions = {name: record.environment[name] for name in _VERSIONS if name in record.environment}
-    return versions | ({"command": record.command} if record.command else {})

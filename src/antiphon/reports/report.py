@@ -49,11 +49,9 @@ def write_report(run: Path) -> None:
     """Read the run folder and write its report.html; what is missing is left out."""
     record = read_record(run)
     values = {
-        "name": record.name,
+        "record": record,
         "version": __version__,
-        "command": record.command,
         "tiles": _tiles(record),
-        "ending": _ending(record),
         "curves": _picture(run / "results.png", "results"),
         "histories": _histories(record.samples),
         "shown_sources": _SOURCES,
@@ -87,20 +85,6 @@ def _duration(seconds: object) -> str | None:
     if hours:
         return f"{hours} h {minutes:02d} min"
     return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
-
-
-def _ending(record: RunRecord) -> dict[str, str]:
-    """Why training stopped, and with which weights."""
-    summary, ending = record.summary, {}
-    if summary.get("stopped"):
-        ending["stopped"] = str(summary["stopped"])
-    if summary.get("weights"):
-        best = summary.get("best_update")
-        when = "no evaluation yet" if best is None else f"best at update {best}"
-        ending["weights kept"] = f"{summary['weights']} ({when})"
-    if summary.get("skipped_updates"):
-        ending["skipped updates"] = f"{summary['skipped_updates']} (their loss was not a number)"
-    return ending
 
 
 def _histories(samples: list[SampleOutput]) -> list[list[SampleOutput]]:
@@ -139,9 +123,8 @@ def _evaluations(record: RunRecord) -> Table | None:
     head = [name for name in dict.fromkeys(name for row in record.metrics for name in row) if name != "best"]
     rows = [[_cell(name, row.get(name)) for name in head] for row in record.metrics]
     best = record.best()
-    return Table(
-        [name.replace("_", " ") for name in head], rows, best=None if best is None else record.metrics.index(best)
-    )
+    place = None if best is None else record.metrics.index(best)
+    return Table([name.replace("_", " ") for name in head], rows, best=place)
 
 
 def _cell(name: str, value: float | None) -> object:
