@@ -117,7 +117,7 @@ def test_no_label_touches_another_or_a_dot_or_the_frame(points: list[tuple[float
 
 def test_the_outermost_points_come_first() -> None:
     """Three dots in a column have room for two labels: the two that are farther from the middle get them."""
-    points = np.array([[0.0, 0.05], [0.0, 0.0], [0.0, 0.1], [-5.0, 0.0], [5.0, 0.0]])
+    points = np.array([[0.0, 0.045], [0.0, 0.0], [0.0, 0.09], [-5.0, 0.0], [5.0, 0.0]])
     labels, _ = drawn(points, ["inner", "lower", "upper", "left", "right"])
     assert [label.text for label in labels] == ["left", "right", "upper", "lower"]
 
