@@ -18,8 +18,8 @@ from antiphon.config.networks import (
     state_size,
     vector_size,
 )
-from antiphon.config.registered import option_problems
 from antiphon.config.schema import Config, TextConfig
+from antiphon.config.sections import option_problems
 from antiphon.config.sources import CellsConfig, FeaturesConfig, ImageConfig
 
 __all__ = ["encoder_paths", "model_problems"]

@@ -16,9 +16,8 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from antiphon.config.registered import REGISTERED
 from antiphon.config.schema import Config
-from antiphon.config.sections import Section
+from antiphon.config.sections import REGISTERED, Section
 from antiphon.config.yaml_text import parse_value, write_value
 
 __all__ = ["keys_of", "kinds_of", "nearest", "sections_in", "value_problems"]

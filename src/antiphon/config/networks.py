@@ -6,16 +6,20 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from antiphon.config.registered import BUILT_IN, REGISTERED, OrRegistered, choose_encoder, known_encoder
 from antiphon.config.sections import (
+    BUILT_IN,
+    REGISTERED,
     DecoderPositions,
     EncoderPositions,
     LearntPositionsConfig,
     Odd,
+    OrRegistered,
     Positive,
     Section,
     Share,
     SinusoidalPositionsConfig,
+    choose_encoder,
+    known_encoder,
     odd,
     usual_kind,
 )

@@ -10,8 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from antiphon.config.networks import EncoderDecoderConfig, ModelConfig
-from antiphon.config.registered import OrRegistered
-from antiphon.config.sections import Positive, Section, usual_kind
+from antiphon.config.sections import OrRegistered, Positive, Section, usual_kind
 from antiphon.config.sources import AudioConfig, FeaturesConfig, FramesConfig, FrontConfig, ImageConfig
 from antiphon.config.training import Metric, TrainingConfig
 

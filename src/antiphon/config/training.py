@@ -6,8 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from antiphon.config.registered import OrRegistered
-from antiphon.config.sections import Natural, Positive, Section, Share, usual_kind
+from antiphon.config.sections import Natural, OrRegistered, Positive, Section, Share, usual_kind
 
 __all__ = [
     "AdamConfig",
