@@ -1,4 +1,4 @@
-"""How well each kind of context does on longer and longer inputs: the lectures' case for attention, as a picture.
+"""Accuracy of each kind of context by the length of the input: the case for attention, as a picture.
 
     python benchmarks/length.py --out runs/length [--picture docs/images/length.png]
 

@@ -1,4 +1,4 @@
-"""What every test stands on: a cache of its own, one thread, and property tests that do not race a clock."""
+"""Fixtures of every test: a cache of its own, one thread, and property tests without deadlines."""
 
 from __future__ import annotations
 

@@ -60,12 +60,12 @@ def tensors(value: object) -> Iterator[Tensor]:
 
 
 def sizes(config: ModelConfig) -> dict[str, int]:
-    """How many tokens each side has: unlike numbers, unless both sides have one table."""
+    """The vocabulary size of each side: different numbers, unless both sides share one table."""
     return {"source_tokens": SOURCE_TOKENS, "target_tokens": SOURCE_TOKENS if one_table(config) else TARGET_TOKENS}
 
 
 def one_table(config: ModelConfig) -> bool:
-    """Whether both sides have one."""
+    """True if both sides share one table."""
     return config.tie in ("tables", "all")
 
 

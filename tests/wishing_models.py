@@ -22,7 +22,7 @@ TEXTS = [" ".join(random.Random(number).choices(LETTERS, k=1 + number % 7)) for 
 
 @dataclass(frozen=True)
 class Leaning:
-    """What is added to the logits of every step, and to the weights: `end` makes </s> likelier, `unknown` <unk>."""
+    """Values added to the logits and weights of every step: `end` makes </s> more probable, `unknown` <unk>."""
 
     end: float = 1.0
     unknown: float = 0.0

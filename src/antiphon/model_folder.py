@@ -195,7 +195,7 @@ def _check_registered(folder: Path) -> None:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
-    """What the disk refuses becomes a sentence."""
+    """Turn an OSError into a ModelFolderError."""
     try:
         yield
     except OSError as error:

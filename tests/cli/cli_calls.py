@@ -14,7 +14,7 @@ from antiphon.cli.main import run
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended."""
+    """The result of a command."""
 
     code: int
     out: str

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tiny_generators import tiny_folder
 
-from antiphon.cli.bench import advice
+from antiphon.cli.bench import fastest
 from antiphon.cli.main import run
 from antiphon.evaluation.bench import Speed
 
@@ -46,7 +46,7 @@ def test_the_table(tmp_path: Path, lines: str, capsys: pytest.CaptureFixture[str
 def test_without_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = tiny_folder("bahdanau", tmp_path / "model")
     assert run(["bench", model]) == 2
-    assert "names no dev file with sources; give --file with lines to answer" in capsys.readouterr().err
+    assert "names no file of pairs; give --file with lines to answer" in capsys.readouterr().err
     (tmp_path / "empty.txt").write_text("\n", "utf-8")
     assert run(["bench", model, "--file", str(tmp_path / "empty.txt")]) == 2
     assert "no texts to decode" in capsys.readouterr().err
@@ -56,6 +56,6 @@ def test_which_to_use() -> None:
     def speed(name: str, batch: float, single: float) -> Speed:
         return Speed(name, "torch", sentences=batch, words=1.0, single=single, p50=1.0, p95=1.0, memory=1.0)
 
-    assert advice([speed("a", 2.0, 1.0)]) == []
-    assert advice([speed("a", 2.0, 1.0), speed("b", 1.0, 3.0)]) == ["in batches a is the fastest, one by one b"]
-    assert advice([speed("a", 2.0, 1.0), speed("b", 3.0, 3.0)]) == ["b is the fastest, in batches and one by one"]
+    assert fastest([speed("a", 2.0, 1.0)]) == []
+    assert fastest([speed("a", 2.0, 1.0), speed("b", 1.0, 3.0)]) == ["in batches a is the fastest, one by one b"]
+    assert fastest([speed("a", 2.0, 1.0), speed("b", 3.0, 3.0)]) == ["b is the fastest, in batches and one by one"]

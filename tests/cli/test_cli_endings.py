@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from antiphon import api
-from antiphon.cli.io import put_json, put_line
+from antiphon.cli.io import print_json, print_line
 from antiphon.errors import ConfigError, DiskError, Interrupted
 from antiphon.text import visible
 
@@ -46,7 +46,7 @@ def fail_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
         (
             OSError(errno.ENOSPC, "No space left on device", "x.txt"),
             2,
-            "antiphon: x.txt: No space left on device; free some space or write somewhere else\n",
+            "antiphon: x.txt: No space left on device; free some space or choose another folder\n",
         ),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else None,
@@ -67,7 +67,8 @@ def test_our_bug_is_one_line_and_a_file_with_the_traceback(
     ended = antiphon("generate", "run")
     assert ended.code == 1
     found = re.fullmatch(
-        r"antiphon: this is our bug: ZeroDivisionError: of ours; please report it with the file (.*)\n", ended.err
+        r"antiphon: this is a bug in Antiphon: ZeroDivisionError: of ours; please report it with the file (.*)\n",
+        ended.err,
     )
     assert found is not None
     assert "Traceback (most recent call last)" in Path(found[1]).read_text()
@@ -106,13 +107,13 @@ class Screen(io.StringIO):
 def test_text_cannot_drive_a_terminal_and_files_get_it_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     for stream, expected in ((Screen(), "a␛[2Jb\\n\tc\n"), (io.StringIO(), "a\x1b[2Jb\\n\tc\n")):
         monkeypatch.setattr(sys, "stdout", stream)
-        put_line("a\x1b[2Jb\n", "c")
+        print_line("a\x1b[2Jb\n", "c")
         assert stream.getvalue() == expected
 
 
 def test_json_is_json_whatever_the_numbers_and_characters(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", stream := io.StringIO())
-    put_json({"text": "é\x9b\x1b\u2028", "numbers": [1.5, float("nan"), {"low": -float("inf")}]})
+    print_json({"text": "é\x9b\x1b\u2028", "numbers": [1.5, float("nan"), {"low": -float("inf")}]})
     line = stream.getvalue()
     assert "\x9b" not in line
     assert "é" in line

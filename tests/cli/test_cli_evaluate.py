@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.cli.evaluate import put_table
+from antiphon.cli.evaluate import print_result
 from antiphon.cli.main import run
 from antiphon.evaluation.classes import compare_classes
 from antiphon.evaluation.evaluate import Evaluation
@@ -23,7 +23,7 @@ training: {epochs: 2, batch_tokens: 256, schedule: {warmup: 0}, learning_rate: 2
 decoding: {beam: 1, max_length: 4}
 evaluation: {metrics: [exact_match, loss]}
 """
-"""Whether a text has more a or more b: words, so that `no choice` is one class of two."""
+"""Classes of texts by their more frequent letter; `no choice` has two words and is one class."""
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +142,7 @@ def test_two_files_have_no_other_columns(antiphon, model: str, tmp_path: Path) -
     for name in ("source", "target"):
         (tmp_path / name).write_text("a b\nc d\n")
     names = [str(tmp_path / "source"), str(tmp_path / "target")]
-    assert "--by: two files side by side have no other columns" in antiphon("evaluate", model, *names, "--by", "0").err
+    assert "--by: two parallel files have no other columns" in antiphon("evaluate", model, *names, "--by", "0").err
     found = json.loads(antiphon("evaluate", model, *names, "--by-lines", "1", "--json").out)
     assert [group["name"] for group in found["groups"]] == ["lines 1-1", "lines 2-2"]
 
@@ -152,7 +152,7 @@ def test_many_classes_are_shown_in_part(capsys: pytest.CaptureFixture[str]) -> N
     references = [(name,) for name in names for _ in range(1 + int(name) % 4 * 2)]
     classes = compare_classes(["03"] * len(references), references, names)
     values = {"exact_match": Estimate(1.0, 1.0, 1.0)}
-    put_table(Evaluation(values, {}, 160, [], 0, 1.0, {}, classes=classes))
+    print_result(Evaluation(values, {}, 160, [], 0, 1.0, {}, classes=classes))
     said = capsys.readouterr()
     shown = [line.split()[0] for line in said.out.split("\n")[3:-1]]
     assert shown == [*[name for name in names if int(name) % 4][:30], "mean"]

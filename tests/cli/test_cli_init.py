@@ -23,19 +23,19 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_init_writes_a_config_that_check_accepts(antiphon, pairs: Path) -> None:  # noqa: ANN001
     ended = antiphon("init", str(pairs))
     assert (ended.code, ended.out) == (0, "")
-    assert "data.source.tokens words: only 4 different symbols" in ended.err
+    assert "data.source.tokens words: only 4 different words" in ended.err
     assert "wrote config.yaml" in ended.err
     checked = antiphon("check", "config.yaml")
     assert checked.code == 0
     assert checked.out.startswith("train: ")
-    assert "nothing wrong" in checked.err
+    assert "no problems" in checked.err
 
 
 def test_init_overwrites_nothing_unless_forced(antiphon, pairs: Path) -> None:  # noqa: ANN001
     Path("config.yaml").write_text("mine")
     ended = antiphon("init", str(pairs))
     assert ended.code == 2
-    assert "config.yaml: already there" in ended.err
+    assert "config.yaml: it exists already" in ended.err
     assert Path("config.yaml").read_text() == "mine"
     assert antiphon("init", str(pairs), "--force").code == 0
     assert read_config("config.yaml").data.train == str(pairs)
@@ -57,7 +57,10 @@ def test_init_of_what_is_not_there(antiphon) -> None:  # noqa: ANN001
 
 def test_init_of_three_files(antiphon) -> None:  # noqa: ANN001
     ended = antiphon("init", "a", "b", "c")
-    assert (ended.code, ended.err) == (2, "antiphon: one file of pairs or two parallel files, got 3; join them first\n")
+    assert (ended.code, ended.err) == (
+        2,
+        "antiphon: 3 files: give one file of pairs or two parallel files; join them first\n",
+    )
 
 
 def test_check_says_what_is_wrong_with_config_and_data_together(antiphon, tiny: Path) -> None:  # noqa: ANN001
@@ -126,7 +129,7 @@ def test_recipes_ls_cat_cp(antiphon) -> None:  # noqa: ANN001
     assert Path("reverse.yaml").read_text() == recipe_text("reverse")
     again = antiphon("recipes", "cp", "reverse")
     assert again.code == 2
-    assert "reverse.yaml: already there" in again.err
+    assert "reverse.yaml: it exists already" in again.err
     assert antiphon("recipes", "cp", "reverse", "--force").code == 0
     Path("folder").mkdir()
     assert antiphon("recipes", "cp", "reverse", "folder").code == 0
@@ -136,7 +139,7 @@ def test_recipes_ls_cat_cp(antiphon) -> None:  # noqa: ANN001
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["cat"], f"antiphon: recipes cat: which one? The recipes are {RECIPES}\n"),
+        (["cat"], f"antiphon: recipes cat: NAME is missing; the recipes are {RECIPES}\n"),
         (["cat", "revers"], "antiphon: revers: no such recipe; did you mean 'reverse'?\n"),
         (["cp", "../../errors"], f"antiphon: ../../errors: no such recipe; the recipes are {RECIPES}\n"),
     ],

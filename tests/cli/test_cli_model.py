@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from tiny_generators import tiny_folder
 
-from antiphon.cli.evaluate import put_table
+from antiphon.cli.evaluate import print_result
 from antiphon.evaluation.evaluate import Evaluation
 from antiphon.evaluation.intervals import Estimate
 from antiphon.inference.engine import TorchEngine
@@ -67,7 +67,7 @@ def test_weights_come_when_asked_for(antiphon, model: str) -> None:  # noqa: ANN
     assert all(len(row) == len(answer["source_tokens"]) for row in answer["weights"])
     assert all(sum(row) == pytest.approx(1, abs=1e-5) for row in answer["weights"])
     refused = antiphon("generate", model, "--weights")
-    assert (refused.code, refused.err) == (2, "antiphon: --weights: only JSON can hold them; add --json\n")
+    assert (refused.code, refused.err) == (2, "antiphon: --weights: only in JSON; add --json\n")
 
 
 @pytest.mark.parametrize("kind", ["static", "rnn-lm", "transformer-lm", "rnn-concatenated"])
@@ -210,7 +210,7 @@ def test_evaluate_says_value_and_interval(antiphon, model: str, few: Path) -> No
 
 def test_the_columns_of_the_table_hold_for_large_numbers(capsys: pytest.CaptureFixture[str]) -> None:
     values = {"perplexity": Estimate(1234567.891, 1.0, 2.0), "loss": Estimate(14.026, 1.0, 2.0)}
-    put_table(Evaluation(values, {}, 1, [], 0, 1.0, {}, unit="windows of 32 tokens"))
+    print_result(Evaluation(values, {}, 1, [], 0, 1.0, {}, unit="windows of 32 tokens"))
     said = capsys.readouterr()
     assert said.out == "perplexity  1234567.89  [1.00, 2.00]\nloss            14.026  [1.000, 2.000]\n"
     assert "antiphon: 1 window of 32 tokens in" in said.err
@@ -295,6 +295,6 @@ def test_a_keyboard_is_answered_line_by_line(model: str) -> None:
         os.write(master, b"a b c\n")
         assert process.stdout.readline().endswith(b"\n")
         os.write(master, b"\x04")
-        assert b"Ctrl-D ends" in process.stderr.read()
+        assert b"Ctrl-D" in process.stderr.read()
     os.close(master)
     assert process.returncode == 0

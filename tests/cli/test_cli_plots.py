@@ -81,9 +81,9 @@ def test_positions(antiphon, folder: Folders, kind: str, tmp_path: Path) -> None
         ("rnn-lm", ["K L"], "model.decoder.kind: plain is a recurrent network"),
         ("bahdanau", ["a", "--attention", "own"], "attention: this model has no attention of the kind own; choose"),
         ("transformer", ["a", "--layer", "4"], "layer: 4, but there are 3 in this attention; give 1 to 3"),
-        ("transformer", [], "TEXT: nothing to answer; give a text, or --positions"),
+        ("transformer", [], "TEXT: it is missing; give a text, or --positions"),
         ("transformer", [""], "'': empty source; there is nothing to draw"),
-        ("transformer", ["--positions"], "--positions: a terminal is too coarse for it; add --out positions.png"),
+        ("transformer", ["--positions"], "--positions: it cannot be shown in a terminal; add --out positions.png"),
         ("transformer", ["a", "--positions", "--out", "p.png"], "--positions: they are the same for every text; "),
         ("bahdanau", ["--positions", "--out", "p.png"], "positions: this model reads in order and needs no"),
     ],
@@ -141,7 +141,7 @@ def test_map_reads_stdin_and_says_what_it_leaves_out(antiphon, folder: Folders, 
     piped = antiphon("map", folder("bahdanau"), "-", stdin="a b\n\nc ß\na b\n".encode())
     assert [line.split("\t")[2] for line in piped.lines] == ["a b", "c ß"]
     assert "'c ß': unknown symbols in the source: 'ß' x 1" in piped.err
-    assert "stdin: left out 2 of 4 lines (1 x empty, 1 x said before)" in piped.err
+    assert "stdin: left out 2 of 4 lines (1 x empty, 1 x duplicate)" in piped.err
     assert "left out" not in antiphon("map", folder("bahdanau"), "-", stdin=b"a b\nc\n").err
     long = " ".join("a" * 40)  # what is too long has two flags, and is one sentence
     (tmp_path / "many.tsv").write_text("".join(f"{line} ß {long}\tK\n" for line in LINES) + "\n")

@@ -153,7 +153,7 @@ def test_runs_are_evaluated_together(antiphon, model: str, other: str, tmp_path:
         (
             ["--weights", "--samples", "4", "--top-k", "2", "--combine", "arithmetic"],
             [
-                "--weights: only JSON",
+                "--weights: only in JSON",
                 "samples: only with mbr",
                 "top_k: only with sample",
                 "--combine: only for several",
@@ -230,9 +230,9 @@ def test_what_else_could_stand_there(antiphon, model: str) -> None:  # noqa: ANN
         (["a", "--at", "1", "--beam", "2"], ["--at: it follows the greedy answer; leave out --beam"]),
         (
             ["a", "--at", "1", "--out", "x.png", "--layer", "1"],
-            ["--at: it is a list, and goes to stdout; leave out --out", "--attention, --layer, --head: they show"],
+            ["--at: the list goes to stdout; leave out --out", "--attention, --layer, --head: they choose"],
         ),
-        (["--tree"], ["TEXT: nothing to answer; give a text, or --positions"]),
+        (["--tree"], ["TEXT: it is missing; give a text, or --positions"]),
         (["--positions", "--out", "x.png", "--tree"], ["--positions: they are the same for every search"]),
         (["a", "--tree", "--out", "x.gif"], ["x.gif"]),
         (["a", "--at", "99"], ["position: the answer has"]),

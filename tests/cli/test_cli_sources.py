@@ -56,7 +56,7 @@ def test_init_reads_questions_beside_files(antiphon, place: Path, tmp_path: Path
     rows = [f"arrays/{number}.npy\twhat is it?\tno {number % 3}\n" for number in range(30)]
     table.write_text("features\tquestion\tanswer\n" + "".join(rows))
     ended = antiphon("init", str(table), "--out", str(tmp_path / "c.yaml"))
-    assert "answer is the target; question is read, too" in ended.err
+    assert "answer is the target; further sources: question" in ended.err
     kinds = [source["kind"] for source in yaml.safe_load((tmp_path / "c.yaml").read_text())["data"]["source"]]
     assert kinds == ["features", "text"]
     assert antiphon("check", str(tmp_path / "c.yaml")).code == 0

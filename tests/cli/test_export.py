@@ -57,7 +57,7 @@ def test_export_and_then_the_other_commands(antiphon, run: str, flags: list[str]
     assert json.loads(report.out)
     refused = antiphon("generate", str(out), "--json", "--weights", stdin=STDIN)
     assert (refused.code, refused.out) == (2, "")
-    assert "--weights: ctranslate2 hands out no attention; use the run" in refused.err
+    assert "--weights: ctranslate2 returns no attention; use the run" in refused.err
     drawn = antiphon("explain", str(out), "a b", "--out", str(tmp_path / "picture.png"))
     assert drawn.code == 2
     assert "use the run that the export was made from" in drawn.err

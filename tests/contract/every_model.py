@@ -1,4 +1,4 @@
-"""What holds for every model that models/build.py can make: in use, in search, and in training.
+"""Properties of every model that models/build.py can make: in use, in search, and in training.
 
 The tests stand here and run in two files, each with its half of the models: two processes share the work. A model is
 built once for all that is asked of it.
@@ -96,7 +96,7 @@ def same_in_one_step_or_many(model: SequenceModel, whole: Step[Any]) -> None:
 
 
 def sees_the_source_but_not_the_future(model: SequenceModel, config: ModelConfig, whole: Step[Any]) -> None:
-    """What comes later changes no step before it; another source changes all of them, but in a language model."""
+    """Later tokens change no earlier step; another source changes all steps, except in a language model."""
     later = INPUTS.clone()
     later[:, 2:] = 7
     logits = model(source_batch(ROWS), later).logits
@@ -107,7 +107,7 @@ def sees_the_source_but_not_the_future(model: SequenceModel, config: ModelConfig
 
 
 def looked(config: ModelConfig) -> dict[str, tuple[int, int] | None]:
-    """Which looks a model has, with so many layers and heads."""
+    """The attentions that a model has, and their numbers of layers and heads."""
     parts = {"own": config.decoder, "source": getattr(config, "encoder", None)}
     looks = {
         name: (part.layers, part.heads) if part is not None and part.kind == "transformer" else None
@@ -157,7 +157,7 @@ def looks_with_shares_that_leave_padding_out(model: SequenceModel, config: Model
 
 
 def reads_once(config: ModelConfig) -> bool:
-    """Whether its state keeps what was made of the source, to look at it in every step."""
+    """True if its state keeps an encoding of the source for every step."""
     if isinstance(config, EncoderDecoderConfig):
         return config.decoder.kind != "plain"
     return config.kind == "concatenated" and config.decoder.kind == "transformer"
@@ -184,7 +184,7 @@ def shares_the_source_among_hypotheses(model: SequenceModel, config: ModelConfig
 
 
 def step_of(model: SequenceModel) -> Callable[[Tensor, State], tuple[Tensor, State]]:
-    """What search needs of a model."""
+    """Properties of a model that search relies on."""
 
     def step(tokens: Tensor, state: State) -> tuple[Tensor, State]:
         step = model.step(tokens.unsqueeze(1), state)

@@ -1,4 +1,4 @@
-"""What the keys of pretext tasks and scheduled sampling do in a whole run; for the table of training's keys."""
+"""Effects of the keys of pretext tasks and scheduled sampling in a whole run; for the table of training's keys."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ def test_dropout_is_for_training(front: object) -> None:
 
 
 def test_dropout_is_in_every_layer() -> None:
-    """What is left of one layer alone would be as it was, by 1 / (1 - p) larger."""
+    """The values that dropout keeps in one layer would be the same, scaled by 1 / (1 - p)."""
     for front, layers in ((subsampled, 2), (linear, 1)):
         source = batch(rows(), 9, 0.0)
         torch.manual_seed(1)

@@ -1,4 +1,4 @@
-"""Which parts go together: every allowed combination is tested, every other one is refused in one sentence."""
+"""Combinations of parts: every allowed one is tested, every other one is refused in one sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for every model, asked of encoders, contexts and decoders, every two of which meet."""
+"""Properties of every model, for all pairs of encoders, contexts and decoders."""
 
 from __future__ import annotations
 

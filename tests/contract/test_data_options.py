@@ -197,7 +197,7 @@ def test_the_key_of_data_does_what_it_says(section: type[BaseModel], key: str, r
 
 
 class Starts:
-    """How many sentences are read at once."""
+    """The number of sentences read at once."""
 
     def __init__(self, generator: Generator) -> None:
         self.sizes: list[int] = []

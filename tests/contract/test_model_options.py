@@ -104,7 +104,7 @@ def made(config: ModelConfig) -> SequenceModel:
 
 
 def learnt(config: ModelConfig) -> Tensor:
-    """What comes out in training, and two losses: the second is compared with what the first one left behind."""
+    """The output in training, and two losses: the second depends on the state that the first one left."""
     model = made(config).train()
     torch.manual_seed(1)
     logits = model(source_batch(ROWS), INPUTS).logits.detach()
@@ -119,7 +119,7 @@ def alignment() -> None:
 
 
 def hard_only(key: str, value: float) -> Callable[[], None]:
-    """What weighs in the loss of hard attention, and nowhere else."""
+    """Options that affect only the loss of hard attention."""
 
     def effect() -> None:
         usual, other = (
@@ -139,7 +139,7 @@ def matches() -> None:
 
 
 def ctc() -> None:
-    """What weighs in the loss, and nowhere else."""
+    """Options that affect only the loss."""
     plain, spelt = (learnt(changed(EncoderDecoderConfig, ctc=weight)) for weight in (0.0, 0.5))
     assert torch.equal(plain[:-2], spelt[:-2])
     assert not torch.allclose(plain[-2:], spelt[-2:], rtol=1e-3)

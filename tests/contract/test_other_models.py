@@ -1,4 +1,4 @@
-"""What holds for every model, asked of all options of every part."""
+"""Properties of every model, for all options of every part."""
 
 from __future__ import annotations
 

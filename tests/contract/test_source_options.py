@@ -191,7 +191,7 @@ def test_columns_folders_and_lengths(section: type[BaseModel], tmp_path: Path) -
 
 
 def learnt(case: Case) -> Tensor:
-    """What comes out in training."""
+    """The output in training."""
     model = case.build().train()
     torch.manual_seed(1)
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""What holds for every front, for no encoder at all, and for several sources."""
+"""Properties of every front end, of models without an encoder, and of several sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What README and docs tell people to type exists: commands, options, make targets, files, Python names."""
+"""Everything that README and docs tell people to type exists: commands, options, make targets, files, Python names."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def header(name: str) -> dict[str, str]:
 
 
 def width(source: SourceConfig) -> int:
-    """How many tokens a text has, or how wide the vectors are that are read."""
+    """The vocabulary size of a text, or the width of a vector."""
     if isinstance(source, TextConfig | FeaturesConfig):
         return 10
     if isinstance(source, AudioConfig):

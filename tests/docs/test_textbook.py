@@ -96,7 +96,7 @@ def test_the_configuration_selects_the_class(row: Row) -> None:
 
 
 def test_everything_in_build_has_a_row() -> None:
-    """What `models/build.py` lists is in the textbook."""
+    """Everything that `models/build.py` lists is in the textbook."""
     settings = {f"{key}={value}" for row in ROWS for key, value in flat(row.settings).items()}
     wanted = {
         *(f"model.front.kind={name}" for name in FRONT_ENDS),

@@ -31,7 +31,7 @@ ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE
 
 @dataclass(frozen=True)
 class Ended:
-    """How a process ended: its exit code (negative: the signal that killed it) and what it said."""
+    """The result of a process: its exit code (negative: the signal that killed it) and its output."""
 
     code: int
     said: str

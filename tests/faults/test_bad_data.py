@@ -45,7 +45,7 @@ def config(
 
 
 def problem(data: DataConfig) -> str:
-    """What `prepare` says about it; nothing may be left in the cache."""
+    """The error of `prepare`; nothing may be left in the cache."""
     with pytest.raises(DataError) as caught:
         prepare(data, quiet)
     assert not list(Path("cache").glob("data/*"))

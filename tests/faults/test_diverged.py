@@ -95,7 +95,7 @@ def test_a_huge_learning_rate(forge: Forge, run: Path) -> None:
     ended = forge.train(run, *options)
     assert ended.code == 2, ended.said
     assert "not finite" in ended.said
-    assert "our bug" not in ended.said
+    assert "bug in Antiphon" not in ended.said
     assert usable(run)
 
 

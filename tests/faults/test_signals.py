@@ -73,7 +73,7 @@ def test_before_training_has_begun(forge: Forge, baseline: Baseline, run: Path, 
     ended = forge.train(run, fault=("preparation", 1, action))
     assert ended.code == CODES[action]
     assert "Traceback" not in ended.said
-    assert "our bug" not in ended.said
+    assert "bug in Antiphon" not in ended.said
     assert forge.train(run).code == 0
     baseline.assert_same_end(run)
 

@@ -98,7 +98,7 @@ def test_a_transformer_carries_nothing(forge: Forge, run: Path) -> None:
 
 
 def test_training_goes_on_after_a_skipped_window(forge: Forge, run: Path) -> None:
-    """What is carried on is begun anew, so that one window cannot spoil all others."""
+    """The carried state is reset, so that one window cannot spoil all others."""
     ended = forge.train(run, *STREAM, spoilt=(3, 3))
     assert ended.code == 0, ended.said
     assert "update 2: the loss or its gradient is not finite; skipped" in ended.said

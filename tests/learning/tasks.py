@@ -105,7 +105,7 @@ class Pupil:
         self.optimizer.step(share * self.rate)
 
     def learn(self) -> float:
-        """What it gets right of what it is asked: as soon as that is enough, at the latest after `PATIENCE` updates.
+        """Its accuracy, as soon as that is enough, at the latest after `PATIENCE` updates.
 
         A model that nearly knows cools down: the rate falls to 0.
         """
@@ -131,7 +131,7 @@ def learnt(
     longest: int = 4,
     unseen: bool = True,
 ) -> float:
-    """What a fresh model, from a drawn and printed seed, gets right after learning, in the task that goes worst.
+    """The accuracy of a fresh model after learning, in its worst task; the seed is drawn and printed.
 
     Strings have 1 to `longest` of six letters. With `unseen`, those of three and more that it is asked about are kept
     away from it before, in all tasks: their answers can be known only by the rule.

@@ -18,7 +18,7 @@ def test_it_learns(decoder: str, score: str) -> None:
 
 
 def test_what_was_attended_to_is_fed_back() -> None:
-    """What is fed back does not depend on the score, so one is drawn."""
+    """Input feeding does not depend on the score, so one score is drawn."""
     score = random.choice([*SCORES])
     print(score)
     assert learnt(attending(GRU, DECODERS["luong, fed"], score=score)) >= ENOUGH

@@ -32,7 +32,7 @@ def test_a_transformer_decoder_learns(encoder: str) -> None:
 
 
 def test_hard_attention_learns_where_to_look() -> None:
-    """From its reward alone: no gradient passes through a draw."""
+    """It learns from its reward alone: no gradient passes through a sample."""
     model = attending(GRU, DECODERS["luong"], score="bilinear", alignment="hard")
     assert learnt(model, tasks=["copy", "reverse"]) >= ENOUGH
 

@@ -58,7 +58,7 @@ def imported(tree: ast.AST) -> Iterator[str]:
 
 
 def at_the_top(tree: ast.Module) -> Iterator[str]:
-    """What importing the module imports; not what stands under TYPE_CHECKING."""
+    """Modules that are imported along with the module, without those under TYPE_CHECKING."""
     for node in tree.body:
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield from imported(ast.Module([node], []))

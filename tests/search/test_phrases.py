@@ -90,7 +90,7 @@ def test_an_example_on_paper() -> None:
 @settings(max_examples=100)
 @given(phrases, words, st.integers(0, 4))
 def test_the_constraint_keeps_enough_positions(require: tuple[Tokens, ...], history: Tokens, spare: int) -> None:
-    """Where the missing phrases still fit, a token is allowed if they fit after it, too."""
+    """While the missing phrases still fit, a token is allowed if they also fit after it."""
     tracked = RequiredPhrases(require)
     length = len(history) + tracked.remaining(history) + 1 + spare
     scores = torch.zeros(1, 1, V)

@@ -32,7 +32,7 @@ def sampled(
 
 
 def shares(sampling: Sampling) -> list[float]:
-    """How often each token comes first, of many sentences with one and the same table."""
+    """The frequency of each first token over many sentences with the same table."""
     model = TableModel(lambda *_: [math.log(p) for p in P])
     counts = Counter(answer.tokens[0] for answer in sampled(model, DRAWN, sampling, max_length=1))
     return [counts[token] / DRAWN for token in range(VOCABULARY)]

@@ -1,4 +1,4 @@
-"""What else could stand at a position of an answer."""
+"""Alternatives to a token of an answer."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def test_the_one_matrix_is_the_mean_of_cross_attention(kind: str) -> None:
 
 
 def test_a_padded_batch_looks_the_same() -> None:
-    """What the model says of all texts at once, cut to size, is what each answer has."""
+    """The attention of a batch, without padding, is the attention of each answer."""
     made = tiny_generator("transformer")
     answers = made.generate(TEXTS, heads=True)
     written = [[*map(TARGET.symbols(range(TARGET.size)).index, answer.tokens)] for answer in answers]

@@ -1,4 +1,4 @@
-"""What `antiphon init` makes of data nobody has described."""
+"""`antiphon init` suggests a configuration for unknown data."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_header_names_the_columns() -> None:
     table("train.csv", [("id", "target", "source"), *((str(n), spelling(n), sentence(n)) for n in range(100))], ",")
     guess = guessed("train.csv")
     assert (guess.config.data.source.column, guess.config.data.target.column) == ("source", "target")
-    assert "left aside: id" in guess.reasons[0]
+    assert "not used: id" in guess.reasons[0]
 
 
 def test_a_first_line_that_is_an_example_is_no_header() -> None:
@@ -166,7 +166,7 @@ def test_more_pairs_make_a_larger_model() -> None:
     small, large = guessed("small.tsv"), guessed("large.tsv")
     assert small.config.model.encoder.size < large.config.model.encoder.size
     assert small.config.training.batch_tokens < large.config.training.batch_tokens
-    assert "about 21,000, the first 20,000 looked at" in large.reasons[1]
+    assert "about 21,000, estimated from the first 20,000" in large.reasons[1]
 
 
 def test_hangul_is_cut_into_letters() -> None:
@@ -206,7 +206,7 @@ def test_questions_beside_lines_of_text() -> None:
         (
             "a.csv",
             '\n"one,two\n',
-            "a.csv, line 2: a quote is not closed, and no line before or after is better; mend it",
+            "a.csv, line 2: a quote is not closed, and the other lines are no better; correct the file",
         ),
         ("a.jsonl", '{"source": "a"}\n', "a.jsonl: two keys with text are needed, found only source"),
         ("a.jsonl", '{"translation": {"en": "a", "de": "b"}}\n', "a.jsonl: two keys with text are needed, found none"),

@@ -91,7 +91,7 @@ def test_the_loss_that_is_shown_is_without_it() -> None:
 
 
 def spelt(pairs: list[tuple[int, list[int]]]) -> list[str]:
-    """What is warned of: sources of so many tokens (</s> is one more), and their targets."""
+    """Warnings for sources with this number of tokens (plus </s>), and their targets."""
     model = tiny_model(EncoderDecoderConfig.model_validate({**SMALL, "ctc": 0.5}))
     return ctc_length_warnings(
         model, Corpus(Ragged.of([[5] * length for length, _ in pairs]), Ragged.of([target for _, target in pairs]))

@@ -1,4 +1,4 @@
-"""What a person sees while a model learns."""
+"""The display of a training run."""
 
 from __future__ import annotations
 

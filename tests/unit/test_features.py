@@ -84,7 +84,7 @@ def test_each_value_to_mean_0_and_variance_1(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("axis", "most"), [("time", 2), ("values", 2)])
 def test_masks_are_for_training(tmp_path: Path, axis: str, most: int) -> None:
-    """What is hidden becomes the mean of its value; the stretch is as wide as allowed."""
+    """Masked values become the mean; the masked span is as wide as allowed."""
     cell = saved(tmp_path / "a.npy")
     for widest in (1, most):
         reader = FeaturesReader(FeaturesConfig.model_validate({"masks": {axis: {"count": 1, "width": widest}}}), D)

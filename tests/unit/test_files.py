@@ -1,4 +1,4 @@
-"""What is written has reached the disk before it gets its name, and the name afterwards."""
+"""Contents reach the disk before the file gets its name, and the name afterwards."""
 
 from __future__ import annotations
 

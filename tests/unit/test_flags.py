@@ -1,4 +1,4 @@
-"""What to beware of in an answer."""
+"""Flags: warnings about an answer."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def test_one_text_is_a_list_of_one(generator: Generator) -> None:
 
 
 def test_score_is_that_of_the_answer(generator: Generator) -> None:
-    """What search says of an answer is what teacher forcing says of it."""
+    """The score of a search equals the score by teacher forcing."""
     answers = [
         (text, answer)
         for text, answer in zip(TEXTS, generator.generate(TEXTS, length_penalty=0.7), strict=True)

@@ -177,7 +177,7 @@ class Tiny:
         return step.sampled.log_probs[real].sum(), log_probs[real].sum(), step.sampled.entropy[real].sum()
 
     def loss(self, positions: Tensor, config: TrainingConfig = PLAIN) -> Loss:
-        """What training would minimise, had it drawn these."""
+        """The loss of training for these samples."""
         self.look(positions)
         return training_step(self.model, BATCH, config).loss
 

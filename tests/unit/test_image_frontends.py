@@ -31,7 +31,7 @@ FrontEnd = ResNetFrontEnd | PatchFrontEnd | FrameFrontEnd
 
 
 def built(config: FrontConfig, reader: ImageConfig | FramesConfig, size: int) -> Any:  # noqa: ANN401 (any front end)
-    """From numbers, which build_frontends.py takes from the configuration; the width of a vector is not used."""
+    """Build a front end from numbers, as build_frontends.py does; the width of a vector is not used."""
     return build_front_end(SourceSpec(reader, size=0), config, size)
 
 

@@ -192,7 +192,7 @@ def test_scale_makes_smaller_and_larger(spot: Path) -> None:
 
 
 def test_contrast_makes_shades_darker_and_lighter(tmp_path: Path) -> None:
-    """What is between black and white; a front sees another picture."""
+    """Gamma changes the greys between black and white; a front end sees another picture."""
     image = Image.new("L", (40, 40), 255)
     image.paste(0, (0, 0, 40, 10))
     image.paste(128, (0, 10, 40, 20))

@@ -137,7 +137,7 @@ def small_run(
 
 
 def all_of(generator: Generator, joint: float | None = None) -> list[str]:
-    """What a beam finds, in order."""
+    """The answers of a beam, in order."""
     return [one.text for one in generator.generate("abcd", n_best=12, joint=joint).alternatives]
 
 

@@ -101,7 +101,7 @@ def test_hypotheses_of_a_sentence_look_at_one_source() -> None:
 
 @pytest.mark.parametrize(("rows", "steps"), [(2, 1), (2, 4), (6, 1), (6, 4)])
 def test_two_sides_have_one_softmax(rows: int, steps: int) -> None:
-    """What a sentence's hypotheses share, and what each has of its own: as if they stood in one row."""
+    """Keys shared by a sentence's hypotheses and each one's own keys attend as if concatenated."""
     module, queries = attention(memory=D), values(rows, steps, D)
     shared = MaskedKeyValues(module.prepare(values(B, S, D, shift=1.0)), REAL[:, None, None])
     own = MaskedKeyValues(module.prepare(values(rows, 3 + steps, D, shift=2.0)), causal_mask(steps, 3))
@@ -148,7 +148,7 @@ def test_select_takes_rows() -> None:
 
 
 def test_dropout_falls_on_the_weights_in_training_only() -> None:
-    """When every weight is dropped nothing is found but the bias; on both paths."""
+    """If every weight is dropped, only the bias is left, on both paths."""
     module, queries = attention(memory=D, dropout=1.0), values(B, T, D)
     seen = MaskedKeyValues(module.prepare(values(B, S, D)))
     nothing = module.W_O.bias.expand(B, T, D)

@@ -57,7 +57,7 @@ def test_one_token_is_left_whatever_is_deleted() -> None:
 
 
 def test_filling_in_hides_spans_behind_one_mark_each() -> None:
-    """What stays is in order, 30 % are hidden, and a mark stands for three tokens (Poisson) on average."""
+    """Kept tokens stay in order, 30 % are masked, and a mask replaces three tokens (Poisson) on average."""
     hidden, marks = 0, 0
     for seed in range(20):
         corrupted = infill(LONG, draw(seed), share=0.3, span=3.0)

@@ -102,7 +102,7 @@ def test_what_has_no_gradient_stays(name: str) -> None:
 
 
 def test_an_update_does_without_torchs_compiler() -> None:
-    """Which takes seconds to import: at each start of a training the first update would wait for it."""
+    """It takes seconds to import, and the first update of every training would wait for it."""
     code = """
 import sys
 import torch

@@ -23,7 +23,7 @@ def written(path: Path) -> list[str]:
 
 
 def dark(path: Path) -> np.ndarray:
-    """Where the darkest colour is, as rows of (row, column); not the scale at the right edge."""
+    """The positions of the darkest colour, as rows of (row, column), without the scale at the right edge."""
     pixels = np.rint(np.asarray(imread(path))[:, :, :3] * 255)
     places = np.argwhere((pixels == DARKEST).all(axis=2))
     return places[places[:, 1] < 0.9 * pixels.shape[1]]
@@ -90,7 +90,7 @@ def test_many_tokens_get_fewer_labels_that_never_touch(tmp_path: Path) -> None:
 
 
 def rotations(path: Path) -> dict[str, bool]:
-    """Whether each text of an SVG is turned."""
+    """For each text of an SVG, True if it is rotated."""
     groups = re.findall(r"<!-- (.*?) -->\s*<g ([^>]*)>", path.read_text())
     return {text: "rotate(-90)" in attributes for text, attributes in groups}
 

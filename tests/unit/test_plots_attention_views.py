@@ -1,4 +1,4 @@
-"""Which attention is drawn, with which tokens, and what is said when there is none."""
+"""The attention that is drawn, its tokens, and the error if there is none."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def test_png_and_svg_are_the_same_bytes_again(tmp_path: Path) -> None:
 
 
 def drawn(monkeypatch: pytest.MonkeyPatch, names: list[str], counts: np.ndarray) -> tuple[list[str], np.ndarray]:
-    """What is written above the columns and in the cells, and the colours as numbers."""
+    """The labels of the columns, the texts of the cells, and the colours as numbers."""
     found = []
     monkeypatch.setattr(pictures.style, "save_figure", lambda figure, path: found.append(figure))  # noqa: ARG005
     save_confusion(names, counts, Path("c.png"))

@@ -25,7 +25,7 @@ def pixels(path: Path) -> np.ndarray:
 
 
 def orange(path: Path) -> np.ndarray:
-    """Where the layer is strong."""
+    """The positions of high attention."""
     seen = pixels(path)
     return np.argwhere((seen[..., 0] > 0.75) & (seen[..., 2] < 0.3))
 

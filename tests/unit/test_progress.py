@@ -1,4 +1,4 @@
-"""Where training stands, and which evaluation is the best."""
+"""The progress of training, and its best evaluation."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ TAGS = {
 
 
 class Page(HTMLParser):
-    """What a browser would see."""
+    """The text that a browser would show."""
 
     def __init__(self, page: str) -> None:
         super().__init__()

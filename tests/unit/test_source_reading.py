@@ -1,4 +1,4 @@
-"""What reads the sources of a run: saved, loaded, in batches, ahead of time."""
+"""Readers of the sources of a run: saved, loaded, in batches, ahead of time."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def test_nothing_asked_for_changes_nothing() -> None:
 
 
 def test_a_language_model_becomes_a_decoder(tmp_path: Path) -> None:
-    """What it has is taken; what it has not (how to look at a source) is fresh, and said."""
+    """Its weights are copied; those it lacks (cross-attention) are fresh, and named."""
     there, run = made(tmp_path / "lm", LM), str(tmp_path / "lm")
     filled = Filled(changed(SEQ, "decoder.from", run))
     assert filled.changed == set(there)

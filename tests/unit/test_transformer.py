@@ -249,7 +249,7 @@ def test_a_decoder_without_memory_has_the_parts_of_an_encoder() -> None:
 
 
 def test_dropout_falls_on_the_sum_of_vectors_and_positions() -> None:
-    """Where all is dropped, every position of the encoder is the same."""
+    """If all is dropped, every position of the encoder is the same."""
     module = encoder(spec(dropout=1.0)).train()
     inputs = Sequence(torch.ones(1, 4, D, dtype=torch.float64), torch.ones(1, 4, dtype=torch.bool))
     assert module.norm is not None

@@ -1,1 +1,1 @@
-"""`antiphon init`: a configuration for data nobody has described."""
+"""`antiphon init`: a suggested configuration for unknown data."""

@@ -1,4 +1,4 @@
-"""A configuration for a table with a column of paths: pictures, sounds, arrays or videos."""
+"""A configuration for a table with a column of paths: images, recordings, arrays or videos."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from antiphon.autoconfig.columns import TARGETS
+from antiphon.autoconfig.columns import TARGET_NAMES
 from antiphon.autoconfig.text_profile import TextProfile, choose_metrics, choose_tokens, clamp, round_up, with_tokens
 from antiphon.config.networks import EncoderDecoderConfig
 from antiphon.config.schema import Config, DataConfig, DecodingConfig, EvaluationConfig, TextConfig
@@ -26,24 +26,32 @@ from antiphon.data.tables import file_format, read_table_rows, typical_row
 from antiphon.errors import DataError
 from antiphon.text import plural
 
-__all__ = ["FileTable", "file_config", "find_files"]
+__all__ = ["FileTable", "file_config", "find_file_table"]
 
-HEAD, MOST = 200, 0.9  # lines read, and the share of them whose cells must be paths
-SAMPLE = 40  # files opened
-WIDE = 3.0  # times as wide as high: pictures of lines of text
-SUFFIXES = {
+SAMPLE_LINES, MIN_SHARE = 200, 0.9  # a column of paths has paths in at least this share of its cells
+SAMPLE_FILES = 40
+LINE_ASPECT = 3.0  # width / height, above which an image is taken for a line of text
+FILE_SUFFIXES = {
     "image": (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp"),
     "audio": (".wav", ".flac", ".ogg"),
     "features": (".npy", ".npz"),
 }
-TEXTS = ("question", "passage", "context", "premise", "hypothesis", "sentence", "prompt")  # further sources
-CAPTIONS = (*TARGETS, "text", "caption", "caption1", "transcript", "transcription", "sentence")
-NAMES = {"image": "pictures", "audio": "sounds", "features": "arrays", "frames": "videos"}
+TEXT_COLUMNS = (
+    "question",
+    "passage",
+    "context",
+    "premise",
+    "hypothesis",
+    "sentence",
+    "prompt",
+)  # sources beside the files
+TARGET_COLUMNS = (*TARGET_NAMES, "text", "caption", "caption1", "transcript", "transcription", "sentence")
+KIND_NAMES = {"image": "images", "audio": "recordings", "features": "arrays", "frames": "videos"}
 
 
 @dataclass(frozen=True)
 class FileTable:
-    """The column of paths, the kind of their files, the columns of texts beside them, and the targets."""
+    """The kind of the files, the column of their paths, the columns of further texts, and the target."""
 
     kind: str
     column: int | str
@@ -52,11 +60,11 @@ class FileTable:
     reason: str
 
 
-def find_files(path: Path, name: str) -> FileTable | None:
-    """The first column in which nearly every cell is a path of a known kind; None if there is none."""
+def find_file_table(path: Path, name: str) -> FileTable | None:
+    """The table by its first column of paths to files of a known kind; None if there is no such column."""
     if file_format(path) == "jsonl":
         return None
-    rows = [row for row in read_table_rows(path, itertools.islice(read_lines(path), HEAD)) if not row.fault]
+    rows = [row for row in read_table_rows(path, itertools.islice(read_lines(path), SAMPLE_LINES)) if not row.fault]
     if not rows or len(typical_row(rows).cells) < 2:
         return None
     width = len(typical_row(rows).cells)
@@ -71,16 +79,16 @@ def find_files(path: Path, name: str) -> FileTable | None:
 
 
 def file_kind(cells: list[str], folder: Path) -> str | None:
-    """The kind of the files of a column, if nearly all cells name the same kind."""
-    for kind, suffixes in SUFFIXES.items():
-        if sum(cell.lower().endswith(suffixes) for cell in cells) >= MOST * len(cells):
-            return "frames" if kind == "features" and dimensions(folder / cells[0]) > 2 else kind
+    """The kind of the files of a column; None if the cells are not paths to files of one kind."""
+    for kind, suffixes in FILE_SUFFIXES.items():
+        if sum(cell.lower().endswith(suffixes) for cell in cells) >= MIN_SHARE * len(cells):
+            return "frames" if kind == "features" and array_rank(folder / cells[0]) > 2 else kind
     # os.path, unlike pathlib, accepts a sentence that is too long for a path.
-    folders = sum(bool(cell) and os.path.isdir(folder / cell) for cell in cells[:SAMPLE])
-    return "frames" if folders >= MOST * len(cells[:SAMPLE]) else None
+    folders = sum(bool(cell) and os.path.isdir(folder / cell) for cell in cells[:SAMPLE_FILES])
+    return "frames" if folders >= MIN_SHARE * len(cells[:SAMPLE_FILES]) else None
 
 
-def dimensions(path: Path) -> int:
+def array_rank(path: Path) -> int:
     """The rank of an .npy array; 0 if it cannot be read."""
     try:
         return int(np.load(path, mmap_mode="r", allow_pickle=False).ndim)
@@ -90,27 +98,29 @@ def dimensions(path: Path) -> int:
 
 def choose_columns(kind: str, number: int, first: list[str], name: str, *, header: bool) -> FileTable:
     """The columns by the names in the first line; without a header, the first other column is the target."""
-    what = NAMES[kind]
-    others = [place for place in range(len(first)) if place != number]
+    files = KIND_NAMES[kind]
+    others = [other for other in range(len(first)) if other != number]
     if not header:
-        reason = f"column {number} names {what}: data.source.kind {kind}; column {others[0]} is the target"
+        reason = f"column {number} names {files}: data.source.kind {kind}; column {others[0]} is the target"
         return FileTable(kind, number, [], others[0], reason)
-    names = [first[place] for place in others]
-    ranked = [column for word in CAPTIONS for column in names if column.lower() == word and word not in TEXTS]
+    names = [first[other] for other in others]
+    ranked = [
+        column for word in TARGET_COLUMNS for column in names if column.lower() == word and word not in TEXT_COLUMNS
+    ]
     caption = next(iter(ranked), names[-1])
     stem = re.sub(r"\d+$", "", caption)
     numbered = [column for column in names if stem != caption and re.fullmatch(rf"{re.escape(stem)}\d+", column)]
     targets = {caption, *numbered}
-    texts: list[int | str] = [column for column in names if column.lower() in TEXTS and column not in targets]
+    texts: list[int | str] = [column for column in names if column.lower() in TEXT_COLUMNS and column not in targets]
     target: int | str | list[int | str] = [*numbered] if len(numbered) > 1 else caption
-    reason = f"{name}: the column {first[number]} names {what}: data.source.kind {kind}; {caption} is the target"
+    reason = f"{name}: the column {first[number]} names {files}: data.source.kind {kind}; {caption} is the target"
     reason += f", with {len(numbered)} references" if len(numbered) > 1 else ""
-    reason += f"; {' and '.join(map(str, texts))} is read, too" if texts else ""
+    reason += f"; further sources: {', '.join(map(str, texts))}" if texts else ""
     return FileTable(kind, first[number], texts, target, reason)
 
 
 def file_config(table: FileTable, data: DataConfig, total: int, pairs: list[Pair], reasons: list[str]) -> Config:
-    """A configuration; `data` has the columns, the first files tell lengths and sizes."""
+    """A configuration; `data` has the columns, lengths and sizes are estimated from the first files."""
     target = choose_tokens(TextProfile.of([pair.target for pair in pairs]))
     reasons.append(f"data.target.tokens {target.tokens}: {target.reason}")
     source, length = source_section(table, data, pairs, reasons)
@@ -125,7 +135,7 @@ def file_config(table: FileTable, data: DataConfig, total: int, pairs: list[Pair
     updates = max(1, math.ceil(total * length / batch))
     metric = choose_metrics(target)[0]
     reasons.append(f"training.batch_tokens {batch}: about 32 examples of {length:.0f} positions")
-    reasons.append(f"training.metric {metric}: what counts for targets in {target.tokens}")
+    reasons.append(f"training.metric {metric}: usual for targets in {target.tokens}")
     return Config(
         data=data,
         model=model_section(source, len(sources) - 1, reasons),
@@ -142,35 +152,37 @@ def file_config(table: FileTable, data: DataConfig, total: int, pairs: list[Pair
 
 
 def source_section(table: FileTable, data: DataConfig, pairs: list[Pair], reasons: list[str]) -> tuple[Any, float]:
-    """The section of the files, and their mean length in positions."""
+    """The configuration of the files, and their mean length in positions."""
     source = data.sources[0]
-    cells = list(dict.fromkeys(pair.cells[0] for pair in pairs))[:SAMPLE]
+    cells = list(dict.fromkeys(pair.cells[0] for pair in pairs))[:SAMPLE_FILES]
     if table.kind == "image" and (shape := median_shape(cells)) is not None:
-        source = source.model_copy(update=picture_size(*shape, reasons))
+        source = source.model_copy(update=image_size(*shape, reasons))
     lengths = file_lengths(source, cells)
     if not lengths:
-        raise DataError(f"{cells[0]}: none of the first {len(cells)} {NAMES[table.kind]} can be read; check the paths")
-    most, default = max(lengths), type(source).model_fields["max_length"].default
+        raise DataError(
+            f"{cells[0]}: none of the first {len(cells)} {KIND_NAMES[table.kind]} can be read; check the paths"
+        )
+    longest_seen, default = max(lengths), type(source).model_fields["max_length"].default
     fixed = isinstance(source, ImageConfig) and source.width is not None
-    longest = default if fixed else max(default, round_up(1.5 * most, 100))
-    sample = plural(len(lengths), NAMES[table.kind])
-    reasons.append(f"data.source.max_length {longest}: the longest of {sample} has {most} positions")
+    longest = default if fixed else max(default, round_up(1.5 * longest_seen, 100))
+    sample = plural(len(lengths), KIND_NAMES[table.kind])
+    reasons.append(f"data.source.max_length {longest}: the longest of {sample} has {longest_seen} positions")
     return source.model_copy(update={"max_length": longest}), sum(lengths) / len(lengths)
 
 
-def picture_size(width: float, height: float, reasons: list[str]) -> dict[str, Any]:
-    """Lines of text keep their width and lose their colour; other pictures become squares."""
-    if width > WIDE * height:
-        tall = int(clamp(16, round_up(min(height, 48), 8), 48))
-        reasons.append(f"data.source.width null, height {tall}: wide pictures, as lines of text are")
-        return {"height": tall, "width": None, "colour": False}
+def image_size(width: float, height: float, reasons: list[str]) -> dict[str, Any]:
+    """Lines of text keep their width and become grey; other images become squares."""
+    if width > LINE_ASPECT * height:
+        rows = int(clamp(16, round_up(min(height, 48), 8), 48))
+        reasons.append(f"data.source.width null, height {rows}: wide images, such as lines of text")
+        return {"height": rows, "width": None, "colour": False}
     side = int(clamp(32, round_up(min(max(width, height), 128), 16), 128))
-    reasons.append(f"data.source.height and width {side}: as large as most pictures, 128 at most")
+    reasons.append(f"data.source.height and width {side}: as large as most images, at most 128")
     return {"height": side, "width": side}
 
 
 def median_shape(cells: list[str]) -> tuple[float, float] | None:
-    """The median width and height of the pictures that can be read."""
+    """The median width and height of the images that can be read."""
     from antiphon.data.image import open_picture
 
     shapes = []
@@ -195,9 +207,9 @@ def file_lengths(source: Any, cells: list[str]) -> list[int]:  # noqa: ANN401 (a
 
 
 def model_section(source: Any, texts: int, reasons: list[str]) -> EncoderDecoderConfig:  # noqa: ANN401
-    """Cells of a picture are attended to directly; sounds, vectors, frames and lines of text go through an LSTM.
+    """Attention reads the cells of an image directly; audio, vectors, videos and lines of text go through an LSTM.
 
-    `texts` is the number of texts beside the file; each has the default front end.
+    `texts` is the number of further text sources; each has the default front end.
     """
     parts: dict[str, Any] = {"decoder": {"kind": "bahdanau", "dropout": 0.3}}
     if source.kind != "image":
@@ -208,5 +220,5 @@ def model_section(source: Any, texts: int, reasons: list[str]) -> EncoderDecoder
         parts["encoder"] = {"kind": "lstm", "layers": 2, "dropout": 0.3}
     else:
         parts["encoder"] = {"kind": "none", "dropout": 0.3}
-    reasons.append(f"model.encoder.kind {parts['encoder']['kind']}: what is usual for {NAMES[source.kind]} like these")
+    reasons.append(f"model.encoder.kind {parts['encoder']['kind']}: usual for such {KIND_NAMES[source.kind]}")
     return EncoderDecoderConfig.model_validate(parts)

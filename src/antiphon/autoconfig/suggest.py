@@ -1,4 +1,4 @@
-"""A configuration for data of a user, with the reason for each choice: pairs, plain text, or a table of files."""
+"""A configuration for a user's data, with the reason for each choice: pairs, plain text, or a table of files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from antiphon.autoconfig.columns import find_columns, is_text
-from antiphon.autoconfig.file_tables import FileTable, file_config, find_files
+from antiphon.autoconfig.file_tables import FileTable, file_config, find_file_table
 from antiphon.autoconfig.text_profile import (
     TextProfile,
     TokenChoice,
@@ -39,10 +39,10 @@ from antiphon.text import format_reasons, plural
 
 __all__ = ["Suggestion", "suggest_config"]
 
-SAMPLE = 20_000  # pairs read
+SAMPLE_PAIRS = 20_000
 DEV_NAMES = ("dev", "valid", "val", "validation")
 WINDOW = 128
-MANY_LETTERS = 5_000_000  # a text with fewer is learnt as characters, one with more as sub-words
+MIN_SUBWORD_CHARACTERS = 5_000_000  # a text with fewer is learnt as characters, one with more as sub-words
 
 
 @dataclass(frozen=True)
@@ -57,22 +57,22 @@ def suggest_config(files: list[str]) -> Suggestion:
     """A configuration from the first lines of one file of pairs, two parallel files, or one file of plain text."""
     if len(files) == 1 and is_text(file_paths(files[0])[0][1]):
         return suggest_for_text(files[0])
-    if len(files) == 1 and (table := find_files(file_paths(files[0])[0][1], files[0])):
+    if len(files) == 1 and (table := find_file_table(file_paths(files[0])[0][1], files[0])):
         return suggest_for_files(files[0], table)
     return suggest_for_pairs(files)
 
 
 def suggest_for_files(file: str, table: FileTable) -> Suggestion:
-    """A column of paths, perhaps with texts beside it."""
+    """A configuration for a table with a column of paths and perhaps further texts."""
     reasons = [table.reason]
     source: dict[str, Any] = {"kind": table.kind, "column": table.column}
-    several = [source, *({"kind": "text", "column": column} for column in table.texts)]
+    sources = [source, *({"kind": "text", "column": column} for column in table.texts)]
     target = {"column": table.target}
     data = DataConfig.model_validate(
-        {"train": file, "dev": find_dev([file]), "source": several if table.texts else source, "target": target}
+        {"train": file, "dev": find_dev([file]), "source": sources if table.texts else source, "target": target}
     )
     dropped = DropLog()
-    pairs = list(itertools.islice(read_pairs(file, data, dropped), SAMPLE))
+    pairs = list(itertools.islice(read_pairs(file, data, dropped), SAMPLE_PAIRS))
     if not pairs:
         raise DataError(f"{file}: no usable row ({format_reasons(dropped.reasons) or 'no lines'}); check its columns")
     total = estimate_total([file], pairs)
@@ -89,24 +89,24 @@ def suggest_for_text(file: str) -> Suggestion:
     """Short strings are learnt line by line, running text as one stream of characters or, if long, of sub-words."""
     reasons = ["plain text in one column: a language model; for pairs put source TAB target on each line"]
     data = DataConfig(train=file, dev=find_dev([file]), source=None, target=TextConfig(column=0))
-    pairs = list(itertools.islice(read_pairs(file, data, DropLog()), SAMPLE))
+    pairs = list(itertools.islice(read_pairs(file, data, DropLog()), SAMPLE_PAIRS))
     total = estimate_total([file], pairs)
-    reasons.append(f"texts: {'' if total == len(pairs) else f'about {total:,}, the first '}{len(pairs):,} looked at")
+    reasons.append(f"texts: {describe_sample(total, len(pairs))}")
     data = data.model_copy(update={"hold_out": hold_out(total)})
     profile = TextProfile.of([pair.target for pair in pairs])
     choice = choose_tokens(profile)
-    letters = round(profile.mean_letters * total)
+    characters = round(profile.mean_characters * total)
     if choice.tokens == "bpe":
-        data, tokens = stream_section(data, profile, letters, total, reasons)
+        data, tokens = stream_section(data, profile, characters, total, reasons)
     else:
         data, tokens = line_section(data, choice, total, reasons)
     training = text_training_section(data, tokens, reasons)
     longest = 300 if data.window else clamp(20, 2 * choice.longest, 500)
-    what = "some lines" if data.window else f"twice the longest line seen ({choice.longest}), 20 to 500"
-    reasons.append(f"decoding.max_length {longest}: {what}")
+    why = "some lines" if data.window else f"twice the longest line seen ({choice.longest}), 20 to 500"
+    reasons.append(f"decoding.max_length {longest}: {why}")
     config = Config(
         data=data,
-        model=text_model_section(data, letters, reasons),
+        model=text_model_section(data, characters, reasons),
         training=training,
         decoding=DecodingConfig(beam=1, max_length=longest),
         evaluation=EvaluationConfig(metrics=["perplexity", "bits_per_character"]),
@@ -116,11 +116,11 @@ def suggest_for_text(file: str) -> Suggestion:
 
 
 def stream_section(
-    data: DataConfig, profile: TextProfile, letters: int, total: int, reasons: list[str]
+    data: DataConfig, profile: TextProfile, characters: int, total: int, reasons: list[str]
 ) -> tuple[DataConfig, float]:
     """The data section for running text, and the number of its tokens."""
-    few = letters < MANY_LETTERS
-    reason = f"about {letters:,} letters, {'too few for' if few else 'enough for'} sub-words"
+    few = characters < MIN_SUBWORD_CHARACTERS
+    reason = f"about {characters:,} characters, {'too few for' if few else 'enough for'} sub-words"
     target = data.target.model_copy(
         update={"tokens": "characters"} if few else {"tokens": "bpe", "vocabulary": choose_vocabulary("bpe", total)}
     )
@@ -129,7 +129,7 @@ def stream_section(
         f"data.window {WINDOW}: running text ({profile.mean_words:.0f} words a line on average), learnt as one stream; "
         "null learns it line by line"
     )
-    return data.model_copy(update={"target": target, "window": WINDOW}), letters if few else letters / 4
+    return data.model_copy(update={"target": target, "window": WINDOW}), characters if few else characters / 4
 
 
 def line_section(data: DataConfig, choice: TokenChoice, total: int, reasons: list[str]) -> tuple[DataConfig, float]:
@@ -142,12 +142,12 @@ def line_section(data: DataConfig, choice: TokenChoice, total: int, reasons: lis
     return data.model_copy(update={"target": target}), total * (choice.mean + 1)
 
 
-def text_model_section(data: DataConfig, letters: int, reasons: list[str]) -> LanguageModelConfig:
+def text_model_section(data: DataConfig, characters: int, reasons: list[str]) -> LanguageModelConfig:
     """A language model whose size suits the amount of text."""
-    size = next((size for limit, size in ((100_000, 128), (2_000_000, 256)) if letters < limit), 512)
+    size = next((size for limit, size in ((100_000, 128), (2_000_000, 256)) if characters < limit), 512)
     embedding = size if data.target.tokens == "bpe" else max(32, size // 4)
-    dropout = 0.3 if letters < 2_000_000 else 0.1
-    reasons.append(f"model size {size}, embeddings {embedding}, dropout {dropout}: for about {letters:,} letters")
+    dropout = 0.3 if characters < 2_000_000 else 0.1
+    reasons.append(f"model size {size}, embeddings {embedding}, dropout {dropout}: for about {characters:,} characters")
     return LanguageModelConfig(decoder=PlainConfig(cell="lstm", embedding=embedding, size=size, dropout=dropout))
 
 
@@ -157,7 +157,7 @@ def text_training_section(data: DataConfig, tokens: float, reasons: list[str]) -
     updates = max(1, math.ceil(tokens / batch))
     epochs = clamp(5, math.ceil(5_000 / updates), 50)
     reasons.append(f"training.batch_tokens {batch}: about {plural(updates, 'updates')} an epoch")
-    reasons.append(f"training.epochs {epochs}, patience 4: it stops when the loss has not got better 4 times")
+    reasons.append(f"training.epochs {epochs}, patience 4: training stops after 4 evaluations without a better loss")
     reasons.append("training.metric loss: a language model has no answers to compare")
     return TrainingConfig(
         batch_tokens=batch,
@@ -172,19 +172,18 @@ def text_training_section(data: DataConfig, tokens: float, reasons: list[str]) -
 
 
 def suggest_for_pairs(files: list[str]) -> Suggestion:
-    """One file of pairs or two parallel files."""
+    """A configuration for one file of pairs or two parallel files."""
     train = files[0] if len(files) == 1 else files
     reasons: list[str] = []
     data = column_section(files, train, reasons)
     dropped = DropLog()
-    pairs = list(itertools.islice(read_pairs(train, data, dropped), SAMPLE))
+    pairs = list(itertools.islice(read_pairs(train, data, dropped), SAMPLE_PAIRS))
     if not pairs:
         why = format_reasons(dropped.reasons) or "no lines"
         raise DataError(f"{files[0]}: no usable pair ({why}); put source TAB target on each line")
     total = estimate_total(files, pairs)
-    about = "" if total == len(pairs) else f"about {total:,}, the first "
     unusable = f", {plural(dropped.total, 'lines')} unusable" if dropped.total else ""
-    reasons.append(f"pairs: {about}{len(pairs):,} looked at{unusable}")
+    reasons.append(f"pairs: {describe_sample(total, len(pairs))}{unusable}")
     profiles = TextProfile.of([pair.source for pair in pairs]), TextProfile.of([pair.target for pair in pairs])
     source, target = map(choose_tokens, profiles)
     data = data_section(data, profiles, (source, target), total, reasons)
@@ -201,7 +200,7 @@ def suggest_for_pairs(files: list[str]) -> Suggestion:
 
 
 def column_section(files: list[str], train: str | list[str], reasons: list[str]) -> DataConfig:
-    """The files and their columns."""
+    """The data section with files and columns only."""
     dev = find_dev(files)
     if len(files) == 2:
         reasons.append(f"two parallel files: {files[0]} is the source, {files[1]} the target")
@@ -221,9 +220,9 @@ def data_section(
     total: int,
     reasons: list[str],
 ) -> DataConfig:
-    """Tokens, vocabulary and lengths of both sides, and the origin of dev."""
+    """The data section with the tokens, vocabularies and lengths of both sides, and the development set."""
     assert data.text is not None
-    names, (left, right) = ("source", "target"), (profile.letters for profile in profiles)
+    names, (left, right) = ("source", "target"), (profile.characters for profile in profiles)
     sides = [with_tokens(text, choice, total) for text, choice in zip((data.text, data.target), choices, strict=True)]
     both = all(choice.tokens == "bpe" for choice in choices)
     overlap = len(left & right) / max(1, len(left | right))
@@ -232,14 +231,12 @@ def data_section(
         reasons.append(f"data.{name}.tokens {choice.tokens}: {choice.reason}")
     for name, text in zip(names, sides, strict=True):
         if text.tokens == "bpe":
-            reasons.append(f"data.{name}.vocabulary {text.vocabulary}: sub-words that {total:,} pairs can teach")
+            reasons.append(f"data.{name}.vocabulary {text.vocabulary}: sub-words for {total:,} pairs")
     if both:
-        words = "one for both" if shared else "one for each side"
-        common = f"{overlap:.0%} of the letters are common"
-        reasons.append(f"data.shared_vocabulary {str(shared).lower()}: {words}, {common}")
+        reasons.append(f"data.shared_vocabulary {str(shared).lower()}: {overlap:.0%} of the characters are common")
     for name, text, choice in zip(names, sides, choices, strict=True):
-        words = "longer ones are left out; " if choice.longest > text.max_length else ""
-        reasons.append(f"data.{name}.max_length {text.max_length}: {words}the longest seen has {choice.longest} tokens")
+        cut = "longer ones are left out; " if choice.longest > text.max_length else ""
+        reasons.append(f"data.{name}.max_length {text.max_length}: {cut}the longest seen has {choice.longest} tokens")
     changes = {"source": sides[0], "target": sides[1], "shared_vocabulary": shared, "hold_out": hold_out(total)}
     data = data.model_copy(update=changes)
     explain_dev(data, reasons)
@@ -268,8 +265,10 @@ def training_section(source: TokenChoice, target: TokenChoice, total: int, reaso
     epochs = clamp(5, math.ceil(8_000 / updates), 100)
     metric = choose_metrics(target)[0]
     reasons.append(f"training.batch_tokens {batch}: about {plural(updates, 'updates')} an epoch")
-    reasons.append(f"training.epochs {epochs}, patience 8: it stops when {metric} has not got better 8 times")
-    reasons.append(f"training.metric {metric}: what counts for targets in {target.tokens}")
+    reasons.append(
+        f"training.epochs {epochs}, patience 8: training stops after 8 evaluations without a better {metric}"
+    )
+    reasons.append(f"training.metric {metric}: usual for targets in {target.tokens}")
     return TrainingConfig(
         batch_tokens=batch,
         epochs=epochs,
@@ -301,14 +300,19 @@ def _exists(name: str) -> bool:
 
 
 def estimate_total(files: list[str], pairs: list[Pair]) -> int:
-    """The number of pairs: counted in a small file, estimated from the size of a large one."""
-    if len(pairs) < SAMPLE:
+    """The number of pairs: counted in a small file, estimated from the file size of a large one."""
+    if len(pairs) < SAMPLE_PAIRS:
         return len(pairs)
     [(_, path), *_] = file_paths(files if len(files) == 2 else files[0])
     lines = itertools.islice(read_lines(path), pairs[-1].line)
-    taken = sum(len(line.text.encode()) + 1 for line in lines)
-    packed = 3 if path.suffix.lower() == ".gz" else 1  # text shrinks to about a third
-    return max(len(pairs), round(path.stat().st_size * packed / taken * len(pairs) / 1000) * 1000)
+    sample_bytes = sum(len(line.text.encode()) + 1 for line in lines)
+    compression = 3 if path.suffix.lower() == ".gz" else 1  # text shrinks to about a third
+    return max(len(pairs), round(path.stat().st_size * compression / sample_bytes * len(pairs) / 1000) * 1000)
+
+
+def describe_sample(total: int, sample: int) -> str:
+    """The number of examples, and how it was found."""
+    return f"{sample:,}" if total == sample else f"about {total:,}, estimated from the first {sample:,}"
 
 
 def hold_out(total: int) -> float:
@@ -317,10 +321,10 @@ def hold_out(total: int) -> float:
 
 
 def explain_dev(data: DataConfig, reasons: list[str]) -> None:
-    """Add the origin of dev to the reasons."""
+    """Add the origin of the development set to the reasons."""
     if data.dev is None:
         unit = "sources" if data.source else "texts" if data.window is None else "lines"
         part = describe_hold_out(unit, f"{data.hold_out:.0%}")
         reasons.append(f"data.dev null: no file beside it is called dev, so {part} are held out")
     else:
-        reasons.append(f"data.dev {write_value(data.dev)}: it stands beside the training data")
+        reasons.append(f"data.dev {write_value(data.dev)}: found beside the training data")

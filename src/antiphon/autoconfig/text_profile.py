@@ -20,17 +20,17 @@ Tokens = Literal["characters", "letters", "words", "bpe", "unigram"]
 
 @dataclass(frozen=True)
 class TextProfile:
-    """Statistics of one side of the sample; words are separated by white space."""
+    """Statistics of the texts of one side; words are separated by white space."""
 
     texts: int
-    letters: frozenset[str]
-    different_words: int
+    characters: frozenset[str]
+    word_types: int
     words: int
     mean_words: float
-    mean_letters: float
+    mean_characters: float
     word_length: float
-    most_words: int
-    most_letters: int
+    max_words: int
+    max_characters: int
 
     @classmethod
     def of(cls, texts: list[str]) -> TextProfile:
@@ -40,20 +40,20 @@ class TextProfile:
         total = counts.total()
         return cls(
             texts=len(texts),
-            letters=frozenset(letter for text in texts for letter in text),
-            different_words=len(counts),
+            characters=frozenset(character for text in texts for character in text),
+            word_types=len(counts),
             words=total,
             mean_words=total / len(texts),
-            mean_letters=sum(map(len, texts)) / len(texts),
+            mean_characters=sum(map(len, texts)) / len(texts),
             word_length=sum(len(word) * count for word, count in counts.items()) / max(1, total),
-            most_words=max(map(len, split)),
-            most_letters=max(map(len, texts)),
+            max_words=max(map(len, split)),
+            max_characters=max(map(len, texts)),
         )
 
 
 @dataclass(frozen=True)
 class TokenChoice:
-    """The kind of tokens for one side, the reason, and how many tokens its texts then have."""
+    """The kind of tokens for one side, the reason, and the mean and greatest length of its texts in tokens."""
 
     tokens: Tokens
     reason: str
@@ -62,26 +62,28 @@ class TokenChoice:
 
 
 def choose_tokens(side: TextProfile) -> TokenChoice:
-    """Characters (in Hangul letters) for words, words for a small closed set of symbols, sub-words for running text."""
-    kinds = side.different_words
-    often = side.words >= 50 * kinds or side.word_length <= 2.5
-    closed = kinds <= 100 or (kinds <= 300 and often)
-    if closed and side.mean_words >= 1.5 and side.words >= 5 * kinds:
-        reason = f"only {kinds} different symbols between spaces, each used often"
-        return TokenChoice("words", reason, side.mean_words, side.most_words)
-    if kinds <= 100 and side.mean_words < 1.5 and side.texts >= 20 * kinds:
-        return TokenChoice("words", f"only {kinds} different answers, as in classes", side.mean_words, side.most_words)
-    if side.mean_words < 3 or side.mean_letters < 20:
-        reason = f"short strings ({side.mean_letters:.0f} letters and {side.mean_words:.1f} words on average)"
-        if any("가" <= letter <= "힣" for letter in side.letters):
-            return TokenChoice("letters", f"{reason} in Hangul", 3 * side.mean_letters, 3 * side.most_letters)
-        return TokenChoice("characters", reason, side.mean_letters, side.most_letters)
-    reason = f"running text ({side.mean_words:.0f} words on average, {kinds:,} different)"
-    return TokenChoice("bpe", reason, side.mean_words * 1.5, max(side.most_words, side.most_letters // 3))
+    """Characters (in Hangul: letters) for short strings, words for a closed set of symbols, sub-words for sentences."""
+    types = side.word_types
+    frequent = side.words >= 50 * types or side.word_length <= 2.5
+    closed = types <= 100 or (types <= 300 and frequent)
+    if closed and side.mean_words >= 1.5 and side.words >= 5 * types:
+        reason = f"only {types} different words, each of them frequent"
+        return TokenChoice("words", reason, side.mean_words, side.max_words)
+    if types <= 100 and side.mean_words < 1.5 and side.texts >= 20 * types:
+        return TokenChoice(
+            "words", f"only {types} different answers, as in classification", side.mean_words, side.max_words
+        )
+    if side.mean_words < 3 or side.mean_characters < 20:
+        reason = f"short strings ({side.mean_characters:.0f} characters and {side.mean_words:.1f} words on average)"
+        if any("가" <= character <= "힣" for character in side.characters):
+            return TokenChoice("letters", f"{reason} in Hangul", 3 * side.mean_characters, 3 * side.max_characters)
+        return TokenChoice("characters", reason, side.mean_characters, side.max_characters)
+    reason = f"running text ({side.mean_words:.0f} words on average, {types:,} different)"
+    return TokenChoice("bpe", reason, side.mean_words * 1.5, max(side.max_words, side.max_characters // 3))
 
 
 def choose_metrics(target: TokenChoice) -> list[Metric]:
-    """The metrics for a target; the first also chooses the best weights."""
+    """The metrics for a target; the first also selects the best checkpoint."""
     if target.tokens in ("characters", "letters"):
         return ["cer", "exact_match", "token_accuracy"]
     if target.tokens == "words":
@@ -90,19 +92,19 @@ def choose_metrics(target: TokenChoice) -> list[Metric]:
 
 
 def choose_vocabulary(tokens: str, total: int) -> int:
-    """The number of sub-words that can be learnt from `total` texts; the default for other tokens."""
+    """The size of a sub-word vocabulary for `total` texts; the default for other tokens."""
     if tokens not in ("bpe", "unigram"):
         return 8000
     return next((size for limit, size in ((5_000, 1000), (20_000, 4000), (500_000, 8000)) if total < limit), 16000)
 
 
 def longest_allowed(choice: TokenChoice) -> int:
-    """max_length: half as long again as the longest text seen, 20 to 400."""
+    """The `max_length` of a text: 1.5 times the longest text seen, 20 to 400."""
     return clamp(20, round_up(1.5 * choice.longest, 10), 400)
 
 
 def with_tokens(text: TextConfig, choice: TokenChoice, total: int) -> TextConfig:
-    """The section of a text with its tokens, vocabulary and longest length."""
+    """The section of a text with its kind of tokens, vocabulary size and `max_length`."""
     vocabulary = choose_vocabulary(choice.tokens, total)
     changes = {"tokens": choice.tokens, "vocabulary": vocabulary, "max_length": longest_allowed(choice)}
     return text.model_copy(update=changes)
@@ -114,5 +116,5 @@ def round_up(value: float, step: int) -> int:
 
 
 def clamp(low: Number, value: Number, high: Number) -> Number:
-    """The value, but not below low and not above high."""
+    """The value limited to the range from `low` to `high`."""
     return max(low, min(value, high))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from antiphon.cli.io import program, put_line, say
+from antiphon.cli.io import print_line, program, say
 
 __all__ = ["check"]
 
@@ -16,18 +16,18 @@ def check(
     config: Annotated[str, typer.Argument(metavar="CONFIG", help="A YAML file or the name of a recipe.")],
     overrides: Annotated[list[str] | None, typer.Argument(metavar="a.b=c", help="Keys to change.")] = None,
 ) -> None:
-    """Say all that is wrong, before any training."""
+    """Check a configuration and its data, without training."""
     from antiphon import api
-    from antiphon.cli.io import say_places
+    from antiphon.cli.io import say_dropped_lines
     from antiphon.errors import UserError
 
     report = api.check(config, overrides or [], say=say)
     for fact in report.facts:
-        put_line(fact)
-    say_places(report.dropped)
+        print_line(fact)
+    say_dropped_lines(report.dropped)
     for warning in report.warnings:
         say(f"warning: {warning}")
     if report.problems:
         raise UserError(report.problems)
     command = shlex.join(["train", config, *(overrides or [])])
-    say(f"{config}: nothing wrong; next: {program()} {command} --out RUN")
+    say(f"{config}: no problems; next: {program()} {command} --out RUN")

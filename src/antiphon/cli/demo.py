@@ -14,9 +14,9 @@ __all__ = ["demo"]
 
 def demo(
     out: Annotated[Path, typer.Option(metavar="RUN", help="The run folder.")] = Path("runs/demo"),
-    fresh: Annotated[bool, typer.Option("--fresh", help="Begin again instead of going on where it stood.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start again instead of resuming.")] = False,
 ) -> None:
-    """Learn pronunciation in about a minute, and see it work."""
+    """Train a small pronunciation model in a minute, and use it."""
     from rich.console import Console
 
     from antiphon.training.demo import run_demo

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import typer
 
-from antiphon.cli.io import METRICS, known_metrics, pair_files, put_columns, put_json, put_line, say, say_dropped
-from antiphon.cli.options import Combine, Run, With, load_together, with_search_flags
+from antiphon.cli.io import METRICS, check_metrics, pair_files, print_json, print_line, print_table, say, say_dropped
+from antiphon.cli.options import CombineOption, RunArgument, WithOption, load_generator, with_search_flags
 from antiphon.inference.options import SearchKeywords
 
 if TYPE_CHECKING:
@@ -20,32 +20,32 @@ if TYPE_CHECKING:
 
 __all__ = ["evaluate"]
 
-FINE = ("loss", "bits_per_character")  # small numbers, of which the third digit matters
-SHOWN = 30  # classes in the table
+THREE_DIGITS = ("loss", "bits_per_character")  # small numbers, shown with three digits
+MAX_CLASSES = 30  # in the table
 
-By = Annotated[
+ByOption = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
-        help="Also the first metric for each value of this column of PAIRS (its name, or its number from 0).",
+        help="Also report the first metric for each value of this column of PAIRS (its name, or its number from 0).",
     ),
 ]
-ByLines = Annotated[
+ByLinesOption = Annotated[
     int | None,
-    typer.Option(min=1, metavar="N", help="Also the first metric for each N lines: a file of parts without names."),
+    typer.Option(min=1, metavar="N", help="Also report the first metric for every N lines."),
 ]
-Confusion = Annotated[
+ConfusionOption = Annotated[
     list[Path] | None,
     typer.Option(
         metavar="FILE",
-        help="If targets are classes: what was taken for what, as PNG, SVG or TSV by suffix; may stand several times.",
+        help="Write the confusion matrix of the classes: PNG, SVG or TSV by suffix; repeatable.",
     ),
 ]
 
 
 @with_search_flags
 def evaluate(
-    run: Run,
+    run: RunArgument,
     pairs: Annotated[
         list[str],
         typer.Argument(
@@ -56,37 +56,37 @@ def evaluate(
         list[str] | None,
         typer.Option(
             "--metric",
-            help=f"One of {', '.join(METRICS)}; may stand several times. Default: the model's evaluation.metrics.",
+            help=f"One of {', '.join(METRICS)}; repeatable. Default: the model's evaluation.metrics.",
         ),
     ] = None,
-    by: By = None,
-    by_lines: ByLines = None,
-    confusion: Confusion = None,
-    also: With = None,
-    combine: Combine = None,
+    by: ByOption = None,
+    by_lines: ByLinesOption = None,
+    confusion: ConfusionOption = None,
+    also: WithOption = None,
+    combine: CombineOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
     **options: Unpack[SearchKeywords],
 ) -> None:
     """Metrics on pairs or texts, with 95 % bootstrap intervals.
 
-    Targets that are classes (at most 100 different ones, each again and again) also get precision, recall and F1 of
-    each class; exact_match is called accuracy there.
+    If the targets are classes (at most 100 different ones, each of them frequent), precision, recall and F1 of each
+    class are reported, too, and exact_match is called accuracy.
     """
     from antiphon import api
     from antiphon.data.pairs import file_paths
     from antiphon.evaluation.evaluate import evaluate_examples
 
-    files, wanted, pictures = pair_files(pairs), known_metrics(metrics), confusion or []
+    files, metrics, pictures = pair_files(pairs), check_metrics(metrics), confusion or []
     file_paths(files, say)
-    generator = load_together(run, also, combine, options, contradictions(files, by, by_lines, pictures))
+    generator = load_generator(run, also, combine, options, option_problems(files, by, by_lines, pictures))
     examples, dropped = api.read_examples(generator, files)
-    chosen = wanted or list(generator.config.evaluation.metrics)
+    metrics = metrics or list(generator.config.evaluation.metrics)
     if pictures:
-        refuse_other_targets(generator, examples, chosen)
+        check_classes(generator, examples, metrics)
     result = evaluate_examples(
         generator,
         examples,
-        metrics=chosen,
+        metrics=metrics,
         group_names=group_names(generator, examples, files, by, by_lines),
         dropped=dropped.facts(),
         **options,
@@ -94,15 +94,15 @@ def evaluate(
     say_dropped(result.dropped)
     say_flagged(generator, result)
     if as_json:
-        put_object(result)
+        print_json_result(result)
     else:
-        put_table(result, by or "lines")
+        print_result(result, by or "lines")
     if result.classes is not None:
         write_confusion(result.classes, pictures)
 
 
-def contradictions(files: str | list[str], by: str | None, by_lines: int | None, pictures: list[Path]) -> list[str]:
-    """What does not go together, and what cannot be written."""
+def option_problems(files: str | list[str], by: str | None, by_lines: int | None, pictures: list[Path]) -> list[str]:
+    """Flags that exclude each other, and pictures that cannot be written."""
     from antiphon.plots.style import PICTURES, folder_problems, suffix_problems
 
     problems = [problem for path in pictures for problem in suffix_problems(path, (*PICTURES, ".tsv"))]
@@ -110,12 +110,12 @@ def contradictions(files: str | list[str], by: str | None, by_lines: int | None,
     if by is not None and by_lines is not None:
         problems.append("--by and --by-lines: one at a time; leave one out")
     if by is not None and not isinstance(files, str):
-        problems.append("--by: two files side by side have no other columns; join them to one table, or use --by-lines")
+        problems.append("--by: two parallel files have no other columns; join them to one table, or use --by-lines")
     return problems
 
 
-def refuse_other_targets(generator: Generator, examples: list[Example], metrics: list[str]) -> None:
-    """--confusion where there can be none, before anything is decoded."""
+def check_classes(generator: Generator, examples: list[Example], metrics: list[str]) -> None:
+    """UserError if there can be no confusion matrix; checked before anything is decoded."""
     from antiphon.errors import UserError
     from antiphon.evaluation.classes import class_names, not_classes
     from antiphon.evaluation.evaluate import normalized_references
@@ -133,7 +133,7 @@ def refuse_other_targets(generator: Generator, examples: list[Example], metrics:
 def group_names(
     generator: Generator, examples: list[Example], files: str | list[str], by: str | None, by_lines: int | None
 ) -> list[str] | None:
-    """The group of each example, if groups were asked for."""
+    """The group of each example; None without --by and --by-lines."""
     from antiphon.data.pairs import file_paths
     from antiphon.evaluation.intervals import groups_by_column, groups_by_lines, has_header
 
@@ -145,7 +145,7 @@ def group_names(
 
 
 def say_flagged(generator: Generator, result: Evaluation) -> None:
-    """How many answers have a flag."""
+    """Log the number of flagged answers."""
     from antiphon.text import plural
 
     if result.flagged and generator.config.data.source is None:
@@ -155,35 +155,35 @@ def say_flagged(generator: Generator, result: Evaluation) -> None:
         say(f"{plural(result.flagged, 'answers')} flagged; `antiphon generate --json` shows why")
 
 
-def put_table(result: Evaluation, by: str = "lines") -> None:
+def print_result(result: Evaluation, by: str = "lines") -> None:
     """Name, value and interval of each metric, then classes and groups."""
     from antiphon.text import plural
 
     shown = {name: "accuracy" if name == "exact_match" and result.classes else name for name in result.values}
     width = max(len(name) for name in shown.values())
-    digits = {name: 3 if name in FINE else 2 for name in result.values}
+    digits = {name: 3 if name in THREE_DIGITS else 2 for name in result.values}
     values = {name: f"{estimate.value:.{digits[name]}f}" for name, estimate in result.values.items()}
     widest = max(8, *(len(value) for value in values.values()))
     for name, estimate in result.values.items():
         interval = f"[{estimate.low:.{digits[name]}f}, {estimate.high:.{digits[name]}f}]"
-        put_line(f"{shown[name]:<{width}}  {values[name]:>{widest}}  {interval}")
+        print_line(f"{shown[name]:<{width}}  {values[name]:>{widest}}  {interval}")
     if result.classes is not None:
-        put_classes(result.classes)
+        print_classes(result.classes)
     if result.groups:
-        put_groups(result, by, shown[result.groups[0].metric])
+        print_groups(result, by, shown[result.groups[0].metric])
     for name, signature in result.signatures.items():
         say(f"{shown[name]}: {signature}")
     counted = plural(result.examples, result.unit)
     say(f"{counted} in {result.seconds:.1f} s; in brackets: 95 % of 1,000 bootstrap samples")
 
 
-def put_classes(classes: Classes) -> None:
-    """A line for each class, or for the most frequent of them, and the mean over all."""
-    frequent = sorted(classes.scores, key=lambda score: -score.count)[:SHOWN]
+def print_classes(classes: Classes) -> None:
+    """A line for each class, at most the 30 most frequent, and the mean over all classes."""
+    frequent = sorted(classes.scores, key=lambda score: -score.count)[:MAX_CLASSES]
     names = {score.name for score in frequent}
     shown = [score for score in classes.scores if score.name in names]
-    put_line("")
-    put_columns(
+    print_line("")
+    print_table(
         ("class", "precision", "recall", "F1", "count"),
         [*(score_cells(score) for score in shown), score_cells(classes.mean)],
     )
@@ -198,10 +198,10 @@ def score_cells(score: ClassScore) -> tuple[str, ...]:
     return score.name, precision, f"{score.recall:.2f}", f"{score.f1:.2f}", str(score.count)
 
 
-def put_groups(result: Evaluation, by: str, metric: str) -> None:
+def print_groups(result: Evaluation, by: str, metric: str) -> None:
     """A line for each group."""
-    put_line("")
-    put_columns(
+    print_line("")
+    print_table(
         (by, metric, "", "count"),
         [
             (
@@ -216,7 +216,7 @@ def put_groups(result: Evaluation, by: str, metric: str) -> None:
 
 
 def write_confusion(classes: Classes, paths: list[Path]) -> None:
-    """The confusion matrix, in each of these files."""
+    """Write the confusion matrix to each of these files."""
     from antiphon.plots.confusion import save_confusion
 
     title = f"{classes.accuracy:.1f} % of {classes.mean.count:,} right"
@@ -225,9 +225,9 @@ def write_confusion(classes: Classes, paths: list[Path]) -> None:
         say(f"wrote {path}")
 
 
-def put_object(result: Evaluation) -> None:
-    """The same as one object."""
-    found: dict[str, Any] = {
+def print_json_result(result: Evaluation) -> None:
+    """The result as one JSON object."""
+    record: dict[str, Any] = {
         "metrics": {name: asdict(estimate) for name, estimate in result.values.items()},
         "signatures": result.signatures,
         "examples": result.examples,
@@ -237,7 +237,7 @@ def put_object(result: Evaluation) -> None:
         "dropped": result.dropped,
     }
     if (classes := result.classes) is not None:
-        found["classes"] = {
+        record["classes"] = {
             "scores": [asdict(score) for score in classes.scores],
             "mean": asdict(classes.mean),
             "others": classes.others,
@@ -245,8 +245,8 @@ def put_object(result: Evaluation) -> None:
             "confusion": classes.confusion.tolist(),
         }
     if result.groups:
-        found["groups"] = [
+        record["groups"] = [
             {"name": group.name, "metric": group.metric, **asdict(group.estimate), "examples": group.examples}
             for group in result.groups
         ]
-    put_json(found)
+    print_json(record)

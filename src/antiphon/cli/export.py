@@ -1,4 +1,4 @@
-"""antiphon import"""
+"""antiphon export, antiphon import"""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def export(
 ) -> None:
     """Write a model for another engine.
 
-    generate, score, evaluate and explain take the new folder as they take a run; what an engine cannot do, they say.
+    generate, score, evaluate and explain read the new folder like a run, and refuse what its engine cannot do.
     """
     from antiphon import api
     from antiphon.export.base import read_export
@@ -61,7 +61,7 @@ def import_(
 ) -> None:
     """Read a Marian or BART folder of `transformers`.
 
-    Its weights must be safetensors. What it has that Antiphon lacks is said; the new folder's card.md says it, too.
+    Its weights must be safetensors. Features that Antiphon lacks are reported, here and in the new folder's card.md.
     """
     from antiphon import api
 

@@ -22,11 +22,11 @@ def init(
         ),
     ],
     out: Annotated[Path, typer.Option(help="The configuration to write; - for stdout.")] = Path("config.yaml"),
-    force: Annotated[bool, typer.Option("--force", help="Overwrite it.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
 ) -> None:
     """Look at the data and write a configuration for it.
 
-    The configuration is complete, every key is explained, and the reasons of each choice are said.
+    The configuration is complete, every key is explained, and the reason for each choice is printed.
     """
     from antiphon.autoconfig.suggest import suggest_config
     from antiphon.config.yaml_text import explained_yaml
@@ -35,11 +35,11 @@ def init(
 
     pair_files(data)
     if str(out) != "-" and out.exists() and not force:
-        raise UserError(f"{out}: already there; give another name with --out, or --force to overwrite it")
-    guess = suggest_config(data)
-    for reason in guess.reasons:
+        raise UserError(f"{out}: it exists already; give another name with --out, or --force to overwrite it")
+    suggestion = suggest_config(data)
+    for reason in suggestion.reasons:
         say(reason)
-    text = f"# Written by: antiphon init {visible(shlex.join(data), keep=' ')}\n\n{explained_yaml(guess.config)}"
+    text = f"# Written by: antiphon init {visible(shlex.join(data), keep=' ')}\n\n{explained_yaml(suggestion.config)}"
     if str(out) == "-":
         print(text, end="")
         return

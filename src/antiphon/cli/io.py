@@ -1,4 +1,4 @@
-"""What several commands do with files of pairs and metrics."""
+"""Input and output of the commands: data goes to stdout, messages go to stderr."""
 
 from __future__ import annotations
 
@@ -19,52 +19,50 @@ from antiphon.text import visible
 
 __all__ = [
     "METRICS",
-    "Flags",
+    "FlagCounter",
+    "check_metrics",
     "in_batches",
     "input_lines",
-    "known_metrics",
     "one_line",
     "pair_files",
+    "print_json",
+    "print_line",
+    "print_table",
+    "print_text",
     "program",
-    "put_columns",
-    "put_json",
-    "put_line",
-    "put_text",
     "say",
     "say_dropped",
-    "say_places",
+    "say_dropped_lines",
 ]
-
-# Data goes to stdout, talk goes to stderr.
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")  # C0, DEL and C1: every escape sequence begins with one
 
 
 def one_line(text: str) -> str:
-    """A text as one field of one line: a line break or tab inside it is shown as \\n or \\t."""
+    """A text as one field of one line: line breaks and tabs become \\n and \\t."""
     return text.replace("\n", "\\n").replace("\t", "\\t")
 
 
-def put_line(*fields: str) -> None:
-    """One line of data, fields separated by tabs; on a terminal control characters are made visible."""
+def print_line(*fields: str) -> None:
+    """Print fields separated by tabs; a terminal gets control characters as visible text."""
     shown = [one_line(field) for field in fields]
     sys.stdout.write("\t".join(visible(field, keep=" \t") if sys.stdout.isatty() else field for field in shown) + "\n")
 
 
-def put_text(text: str, *, first: bool) -> None:
-    """A text of several lines; an empty line parts it from the one before."""
+def print_text(text: str, *, first: bool) -> None:
+    """Print a text of several lines, after an empty line unless it is the first."""
     shown = visible(text, keep=" \t\n") if sys.stdout.isatty() else text
     sys.stdout.write(f"{'' if first else chr(10)}{shown}\n")
 
 
-def put_json(value: dict[str, Any]) -> None:
-    """One JSON object on one line; what is not a finite number is null, control characters are escaped."""
+def print_json(value: dict[str, Any]) -> None:
+    """Print a JSON object on one line; NaN and infinity become null, control characters are escaped."""
     text = json.dumps(finite(value), ensure_ascii=False, allow_nan=False)
-    sys.stdout.write(CONTROL.sub(lambda found: f"\\u{ord(found.group()):04x}", text) + "\n")
+    sys.stdout.write(CONTROL.sub(lambda match: f"\\u{ord(match.group()):04x}", text) + "\n")
 
 
 def finite(value: Any) -> Any:  # noqa: ANN401 (any JSON)
-    """The value with null for numbers that JSON does not have."""
+    """The value with None for NaN and infinity, which JSON does not have."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, list):
@@ -73,7 +71,7 @@ def finite(value: Any) -> Any:  # noqa: ANN401 (any JSON)
 
 
 def program() -> str:
-    """What to type to start this program again: its name if the shell finds it, else as it was started."""
+    """The command that starts this program: `antiphon` if the shell finds it, else as it was started."""
     if shutil.which("antiphon"):
         return "antiphon"
     if Path(sys.argv[0]).name == "antiphon":
@@ -82,7 +80,7 @@ def program() -> str:
 
 
 def say(text: str) -> None:
-    """One or more lines of talk."""
+    """Write one or more lines to stderr."""
     for line in text.split("\n"):
         sys.stderr.write(f"antiphon: {visible(line, keep=' ')}\n")
     sys.stderr.flush()
@@ -98,7 +96,7 @@ def input_lines(file: str | None) -> Iterator[str]:
 
         return (line.text for line in read_lines(Path(str(file))))
     if sys.stdin.isatty():
-        say("type a line and press Enter; Ctrl-D ends")
+        say("type a line and press Enter; end with Ctrl-D")
     return stdin_lines()
 
 
@@ -113,55 +111,56 @@ def stdin_lines() -> Iterator[str]:
 
 
 def in_batches(lines: Iterator[str], size: int) -> Iterator[list[str]]:
-    """Lists of at most so many lines; at a keyboard every line is answered at once."""
+    """Lists of at most `size` lines."""
     while batch := list(itertools.islice(lines, size)):
         yield batch
 
 
-# Flags of answers on stderr: nothing is lost in silence, and nobody is flooded.
+# Flags of answers on stderr: the first ones are listed, the rest are counted.
 
-LISTED = 20  # flagged lines named on stderr; the rest is counted
+MAX_LISTED = 20
 
 
 @dataclass
-class Flags:
-    """How many lines were put out, and how many of them have a flag."""
+class FlagCounter:
+    """Counts printed lines and those with flags, and lists the first flags."""
 
     lines: int = 0
     flagged: int = 0
     unlisted: int = 0
 
     def add(self, flags: list[str], *, listed: bool) -> None:
-        """Count a line, and say its flags if few were said so far."""
+        """Count a line, and list its flags if few were listed so far."""
         self.lines += 1
         self.flagged += bool(flags)
-        if flags and listed and self.flagged <= LISTED:
+        if flags and listed and self.flagged <= MAX_LISTED:
             say(f"line {self.lines}: {'; '.join(flags)}")
         elif flags:
             self.unlisted += 1
 
     def close(self) -> None:
-        """Say how many flags were not said."""
+        """Log the number of flagged lines if some were not listed."""
         if self.unlisted:
             say(f"{self.flagged} of {self.lines} lines are flagged; --json shows all flags")
 
 
-# Tables on stdout: plain text, columns one below the other.
+# Tables on stdout.
 
 
-def put_columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """The first column to the left, the others to the right; wide letters take two places, as in a terminal."""
+def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> None:
+    """Print columns, the first `left` of them left-aligned, the others right-aligned; wide characters count twice."""
     from rich.cells import cell_len
 
     table = [[visible(one_line(cell), keep=" ") for cell in row] for row in (head, *rows)]
     widths = [max(cell_len(row[column]) for row in table) for column in range(len(head))]
     for row in table:
         spaces = [" " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True)]
-        right = [space + cell for cell, space in zip(row[1:], spaces[1:], strict=True)]
-        put_line("  ".join([row[0] + spaces[0], *right]).rstrip())
+        cells = [cell + space for cell, space in zip(row[:left], spaces[:left], strict=True)]
+        cells += [space + cell for cell, space in zip(row[left:], spaces[left:], strict=True)]
+        print_line("  ".join(cells).rstrip())
 
 
-# Those of the configuration, written out because help must not load it; a test binds the two.
+# The metrics of the configuration, repeated because `--help` must not load it; a test compares the two.
 METRICS = (
     "loss", "perplexity", "word_perplexity", "bits_per_character", "exact_match", "token_accuracy", "cer", "wer", "per",
     "bleu", "bleu_1", "bleu_2", "bleu_3", "chrf", "ter", "rouge_1", "rouge_2", "rouge_l",
@@ -171,12 +170,12 @@ METRICS = (
 def pair_files(names: list[str]) -> str | list[str]:
     """One file of pairs, or a source and a target file."""
     if len(names) > 2:
-        raise UserError(f"one file of pairs or two parallel files, got {len(names)}; join them first")
+        raise UserError(f"{len(names)} files: give one file of pairs or two parallel files; join them first")
     return names[0] if len(names) == 1 else names
 
 
-def known_metrics(names: list[str] | None) -> list[str] | None:
-    """The metrics asked for, if they exist."""
+def check_metrics(names: list[str] | None) -> list[str] | None:
+    """The names, or None for none; UserError if there is no such metric."""
     from antiphon.config.messages import nearest
     from antiphon.registry import load_plugins, registered_names
 
@@ -184,7 +183,7 @@ def known_metrics(names: list[str] | None) -> list[str] | None:
     known = [*METRICS, *registered_names("metric")]
     for name in names or []:
         if name not in known:
-            close = "exact_match" if name == "accuracy" else nearest(name, known)  # of whole answers, not of tokens
+            close = "exact_match" if name == "accuracy" else nearest(name, known)  # whole answers, not tokens
             hint = f"did you mean '{close}'?" if close else f"the metrics are {', '.join(known)}"
             problems.append(f"--metric: no metric is called '{name}'; {hint}")
     if problems:
@@ -192,16 +191,16 @@ def known_metrics(names: list[str] | None) -> list[str] | None:
     return names or None
 
 
-def say_places(facts: dict[str, Any]) -> None:
-    """The first lines that were left out, and why: `DropLog.facts()`."""
+def say_dropped_lines(facts: dict[str, Any]) -> None:
+    """Log the first lines that were left out, with the reasons, from `DropLog.facts()`."""
     for place in facts["places"]:
         path = f"{place['path']}: " if "path" in place else ""
         say(f"{place['file']}, line {place['line']}: {path}{place['reason']}; left out")
 
 
 def say_dropped(facts: dict[str, Any]) -> None:
-    """The same, and how many in all if there are more."""
-    say_places(facts)
+    """Log the first lines that were left out, and their total if there are more."""
+    say_dropped_lines(facts)
     if facts["total"] > len(facts["places"]):
         reasons = ", ".join(f"{count} x {reason}" for reason, count in facts["reasons"].items())
         say(f"left out in all: {facts['total']} ({reasons})")

@@ -1,6 +1,6 @@
-"""The command `antiphon`: the list of commands, and what becomes of every way to end.
+"""The command `antiphon`: the list of commands, errors and exit codes.
 
-Exit codes: 0 fine, 1 our bug, 2 your input, 130 interrupted, 143 terminated after saving.
+Exit codes: 0 success, 1 a bug in Antiphon, 2 wrong input, 130 interrupted, 143 terminated after saving.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from antiphon.errors import Interrupted, UserError
 
 __all__ = ["app", "commands", "main", "run"]
 
-DISK = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
+DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class Commands(TyperGroup):
-    """Keeps the order of the list below, and carries two ways to end past typer, which would answer them itself."""
+    """Keeps the order of the commands, and handles Ctrl-C and broken pipes before typer does."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401, ARG002 (typer's signature; its type moved between versions)
-        """The commands in the order one meets them."""
+        """The commands in the order of their registration."""
         return list(self.commands)
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 (typer's signature)
@@ -56,7 +56,7 @@ class Commands(TyperGroup):
         except KeyboardInterrupt:
             raise Interrupted(130, "interrupted") from None
         except BrokenPipeError:
-            raise SystemExit(reader_left()) from None
+            raise SystemExit(broken_pipe()) from None
 
 
 app = typer.Typer(
@@ -82,7 +82,7 @@ def antiphon(
         bool, typer.Option("--version", help="Print the version.", callback=show_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Learns to turn one sequence into another: from a file of pairs to a model you can use."""
+    """Train and use models that turn one sequence into another."""
 
 
 for command in (
@@ -107,13 +107,13 @@ for command in (
 
 @functools.cache
 def commands() -> Any:  # noqa: ANN401 (the type moved between versions of typer)
-    """The command line, put together once however many are run in a process."""
+    """The command line, built once a process."""
     return typer.main.get_command(app)
 
 
 def run(arguments: list[str] | None = None) -> int:
     """Run a command line and return its exit code."""
-    warnings.formatwarning = notice
+    warnings.formatwarning = format_warning
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             cast(Any, stream).reconfigure(encoding="utf-8", errors="backslashreplace")
@@ -123,21 +123,23 @@ def run(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except Exception as error:
-        return ending(error)
+        return report_error(error)
     except SystemExit as error:
         return error.code if isinstance(error.code, int) else 1
     return code if isinstance(code, int) else 0
 
 
-def notice(message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None) -> str:
-    """A warning in one line; of anything but a future change, where it comes from, too."""
+def format_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+) -> str:
+    """A warning in one line, with its place in the code unless it is meant for users (FutureWarning)."""
     del line  # the source code
     where = "notice" if category is FutureWarning else f"{filename}:{lineno}: {category.__name__}"
     return f"{where}: {message}\n"
 
 
-def ending(error: Exception) -> int:
-    """Say what happened and return the exit code."""
+def report_error(error: Exception) -> int:
+    """Log the error and return the exit code."""
     if isinstance(error, UserError):
         for problem in error.problems:
             say(problem)
@@ -148,45 +150,45 @@ def ending(error: Exception) -> int:
     if isinstance(error, typer.Abort):
         return 130
     if isinstance(error, BrokenPipeError):
-        return reader_left()
-    if isinstance(error, OSError) and error.errno in DISK:
-        say(f"{error.filename or 'output'}: {error.strerror}; free some space or write somewhere else")
-        drop_output()
+        return broken_pipe()
+    if isinstance(error, OSError) and error.errno in DISK_ERRORS:
+        say(f"{error.filename or 'output'}: {error.strerror}; free some space or choose another folder")
+        discard_output()
         return 2
-    if hasattr(error, "show") and hasattr(error, "exit_code"):  # typer's own: an unknown option, a missing argument
+    if hasattr(error, "show") and hasattr(error, "exit_code"):  # typer's: an unknown option, a missing argument
         error.show(sys.stderr)
         return int(error.exit_code)
-    return bug(error)
+    return report_bug(error)
 
 
-def bug(error: Exception) -> int:
-    """One line for the user, the traceback in a file for us."""
+def report_bug(error: Exception) -> int:
+    """Log one line, write the traceback to a file, and return the exit code."""
     message = " ".join(f"{type(error).__name__}: {error}".split())
     text = "".join(traceback.format_exception(error))
     try:
         handle, path = tempfile.mkstemp(prefix="antiphon-bug-", suffix=".txt")
         with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(f"antiphon {__version__}, python {sys.version}, {sys.platform}\n{sys.argv}\n\n{text}")
-        say(f"this is our bug: {message}; please report it with the file {path}")
+        say(f"this is a bug in Antiphon: {message}; please report it with the file {path}")
     except OSError:
-        say(f"this is our bug: {message}; please report it with these lines:\n{text}")
+        say(f"this is a bug in Antiphon: {message}; please report it with these lines:\n{text}")
     return 1
 
 
-def reader_left() -> int:
-    """Whoever read our output (`| head`) has enough: leave without a word."""
-    drop_output()
+def broken_pipe() -> int:
+    """The exit code if the reader of the output (`| head`) has closed the pipe; nothing is logged."""
+    discard_output()
     return 0
 
 
-def drop_output() -> None:
-    """Nowhere to write: what is still in the buffer goes to nothing, so that Python's flush at exit cannot fail."""
+def discard_output() -> None:
+    """Send buffered output to the null device, so that Python's flush at exit cannot fail."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def terminate(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001 (the signature is given)
-    """SIGTERM where nothing needs saving first; training has a handler of its own. A second one leaves at once."""
+def terminate(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001 (the signature of a handler)
+    """Exit on SIGTERM, at once on a second one; training has its own handler, which saves first."""
     signal.signal(signal.SIGTERM, lambda *_: os._exit(143))
     raise SystemExit(143)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from antiphon.cli.io import input_lines, put_line, say, say_dropped
+from antiphon.cli.io import input_lines, print_line, say, say_dropped
 
 if TYPE_CHECKING:
     from antiphon.inference.generator import Generator
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 __all__ = ["map_"]
 
-LISTED = 20  # sentences of which something is said; the rest is counted
+MAX_LISTED = 20  # flags; the rest are counted
 
 
 class Pooling(StrEnum):
-    """How the states of a sentence become one vector."""
+    """Ways to pool the states of a sentence into one vector."""
 
     last = "last"
     mean = "mean"
@@ -32,23 +32,21 @@ def map_(
     file: Annotated[
         str,
         typer.Argument(
-            metavar="FILE", help="Sentences: lines, or the source column of a .tsv, .csv or .jsonl; -: stdin."
+            metavar="FILE", help="Sentences: lines, or the source column of a .tsv, .csv or .jsonl; - for stdin."
         ),
     ],
-    out: Annotated[
-        Path | None, typer.Option(help="A .png or .svg file; without it X, Y, SENTENCE go to stdout.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="A .png or .svg file. Default: X, Y, SENTENCE to stdout.")] = None,
     pool: Annotated[
         Pooling | None,
         typer.Option(
-            help="One vector of a sentence's states: the last, their mean or their max. "
+            help="Pool the states of a sentence into one vector: the last state, their mean or their maximum. "
             "Default: last for recurrent networks and language models, mean for other encoders."
         ),
     ] = None,
 ) -> None:
-    """Draw sentences as points in the plane: like ones lie close.
+    """Draw sentences as points: similar ones lie close together.
 
-    The states of the encoder are projected on the two directions in which they differ most (PCA). A picture has only
+    The pooled encoder states are projected onto their first two principal components (PCA). A picture has only the
     labels that do not overlap.
     """
     from antiphon import api
@@ -59,34 +57,34 @@ def map_(
     if out is not None and (problems := suffix_problems(out) or folder_problems(out)):
         raise UserError(problems)
     generator = api.load(run)
-    sentences = said_once() if file == "-" else of_file(generator, file)
+    sentences = stdin_sentences() if file == "-" else file_sentences(generator, file)
     if problems := few_problems("stdin" if file == "-" else file, len(sentences)):
         raise DataError(problems)
-    found = api.map_sentences(generator, sentences, pool=cast("Pool | None", pool and pool.value))
-    say_flags(found.flags)
-    say(f"{found.made_of}; {found.spread}")
+    sentence_map = api.map_sentences(generator, sentences, pool=cast("Pool | None", pool and pool.value))
+    say_flags(sentence_map.flags)
+    say(f"{sentence_map.made_of}; {sentence_map.spread}")
     if out is not None:
         name = "" if file == "-" else f" of {Path(file).name}"
-        draw_map(found, out, title=f"{len(found.sentences):,} sentences{name}")
+        draw_map(sentence_map, out, title=f"{len(sentence_map.sentences):,} sentences{name}")
         say(f"wrote {out}")
         return
-    for (x, y), sentence in zip(found.plane.points.tolist(), found.sentences, strict=True):
-        put_line(f"{x:.4f}", f"{y:.4f}", sentence)
+    for (x, y), sentence in zip(sentence_map.plane.points.tolist(), sentence_map.sentences, strict=True):
+        print_line(f"{x:.4f}", f"{y:.4f}", sentence)
 
 
-def said_once() -> list[str]:
-    """The lines of stdin, each once; how many were left out, and why."""
+def stdin_sentences() -> list[str]:
+    """The lines of stdin without empty ones and duplicates, whose numbers are logged."""
     lines = list(input_lines("-"))
-    full = [line for line in lines if line.strip()]
-    sentences = list(dict.fromkeys(full))
-    reasons = {"empty": len(lines) - len(full), "said before": len(full) - len(sentences)}
-    if told := ", ".join(f"{count} x {reason}" for reason, count in reasons.items() if count):
-        say(f"stdin: left out {len(lines) - len(sentences)} of {len(lines)} lines ({told})")
+    filled = [line for line in lines if line.strip()]
+    sentences = list(dict.fromkeys(filled))
+    reasons = {"empty": len(lines) - len(filled), "duplicate": len(filled) - len(sentences)}
+    if counts := ", ".join(f"{count} x {reason}" for reason, count in reasons.items() if count):
+        say(f"stdin: left out {len(lines) - len(sentences)} of {len(lines)} lines ({counts})")
     return sentences
 
 
-def of_file(generator: Generator, file: str) -> list[str]:
-    """The sentences of a file; which lines were left out, and why."""
+def file_sentences(generator: Generator, file: str) -> list[str]:
+    """The sentences of a file; lines that were left out are logged."""
     from antiphon import api
 
     sentences, dropped = api.read_sentences(generator, file)
@@ -95,9 +93,9 @@ def of_file(generator: Generator, file: str) -> list[str]:
 
 
 def say_flags(flags: list[str]) -> None:
-    """The first of them, a line a sentence, and how many more there are."""
-    for flag in flags[:LISTED]:
+    """Log the first flags, and the number of further ones."""
+    for flag in flags[:MAX_LISTED]:
         say(flag)
-    if len(flags) > LISTED:
-        more = len(flags) - LISTED
+    if len(flags) > MAX_LISTED:
+        more = len(flags) - MAX_LISTED
         say("1 more sentence is flagged" if more == 1 else f"{more} more sentences are flagged")

@@ -1,4 +1,4 @@
-"""antiphon shortlist"""
+"""antiphon joint, antiphon shortlist"""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["joint", "shortlist"]
 def joint(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run or model folder whose training pairs are there.")],
 ) -> None:
-    """Count pieces of both texts, to choose better answers.
+    """Train a joint n-gram model that reranks answers.
 
-    For texts that go on together from left to right: spelling and sound, two scripts, old and new spelling. They help
-    to choose among the answers of a beam: `generate --joint 1`. A run that learnt with decoding.joint has them already.
+    For pairs that align monotonically, such as spelling and pronunciation, two scripts, old and new spelling. It
+    reranks the answers of a beam: `generate --joint 1`. A run trained with decoding.joint has one already.
     """
     from antiphon import api
 
@@ -32,19 +32,19 @@ def joint(
 
 def shortlist(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run or model folder whose training pairs are there.")],
-    per_token: Annotated[int, typer.Option(min=1, help="Target tokens that a source token can give.")] = 40,
-    always: Annotated[int, typer.Option(min=1, help="The most frequent target tokens are on every list.")] = 100,
+    per_token: Annotated[int, typer.Option(min=1, help="Target tokens listed for each source token.")] = 40,
+    always: Annotated[int, typer.Option(min=1, help="Most frequent target tokens, which every list has.")] = 100,
 ) -> None:
-    """Learn which tokens a source can give, for CTranslate2.
+    """Learn a shortlist of target tokens, for CTranslate2.
 
-    It is learnt from the training pairs by IBM model 1 and kept in the folder. `export --to ctranslate2` takes it
-    along, and `generate --shortlist` then computes no other tokens.
+    IBM model 1 learns the likely translations of each source token from the training pairs. They are kept in the folder
+    and exported by `export --to ctranslate2`; `generate --shortlist` then computes no other tokens.
     """
     from antiphon import api
 
-    found = api.shortlist(run, per_token=per_token, always=always, say=say)
-    mean = len(found.tokens) / max(1, int((found.offsets[1:] > found.offsets[:-1]).sum()))
-    say(f"{mean:.1f} tokens for a source token on average, {len(found.always)} always")
+    learnt = api.shortlist(run, per_token=per_token, always=always, say=say)
+    mean = len(learnt.tokens) / max(1, int((learnt.offsets[1:] > learnt.offsets[:-1]).sum()))
+    say(f"{mean:.1f} tokens for a source token on average, {len(learnt.always)} in every list")
     name = shlex.quote(str(run))
     say(f"next: {program()} export {name} --to ctranslate2 --out MODEL,")
     say(f"then: {program()} generate MODEL FILE --shortlist")

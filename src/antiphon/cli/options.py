@@ -16,37 +16,41 @@ from antiphon.inference.options import OPTIONS, Option, SearchKeywords, is_given
 if TYPE_CHECKING:
     from antiphon.inference.generator import Generator
 
-__all__ = ["Combine", "Run", "With", "given_options", "load_together", "with_search_flags"]
+__all__ = ["CombineOption", "RunArgument", "WithOption", "given_options", "load_generator", "with_search_flags"]
 
 Command = TypeVar("Command", bound=Callable[..., None])
 
 
-class Mean(StrEnum):
-    """How an ensemble mixes the probabilities of its models."""
+class EnsembleMean(StrEnum):
+    """The mean that an ensemble takes of the probabilities of its models."""
 
     arithmetic = "arithmetic"
     geometric = "geometric"
 
 
-Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run, a model folder or an export.")]
-With = Annotated[
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run, a model folder or an export.")]
+WithOption = Annotated[
     list[Path] | None,
     typer.Option("--with", metavar="RUN", help="Answer together with this run, as an ensemble; repeatable."),
 ]
-Combine = Annotated[Mean | None, typer.Option(help="With --with: the mean of the probabilities. Default: arithmetic.")]
+CombineOption = Annotated[
+    EnsembleMean | None, typer.Option(help="With --with: the kind of mean of the probabilities. Default: arithmetic.")
+]
 
 
 def with_search_flags(command: Command) -> Command:
     """Replace the `**options` of a command by a flag for each option of a search."""
     signature = inspect.signature(command, eval_str=True)
-    own = [one for one in signature.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+    own = [
+        parameter for parameter in signature.parameters.values() if parameter.kind is not inspect.Parameter.VAR_KEYWORD
+    ]
     flags = [
         inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_annotation(option))
         for option in OPTIONS.values()
         if option.flag
     ]
     command.__signature__ = signature.replace(parameters=[*own, *flags])  # type: ignore[attr-defined]
-    command.__annotations__ = {one.name: one.annotation for one in (*own, *flags)}
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *flags)}
     return command
 
 
@@ -73,10 +77,10 @@ def given_options(options: SearchKeywords) -> list[str]:
     return [f"--{name.replace('_', '-')}" for name, value in options.items() if is_given(value)]
 
 
-def load_together(
-    run: Path, also: list[Path] | None, combine: Mean | None, options: SearchKeywords, problems: list[str]
+def load_generator(
+    run: Path, also: list[Path] | None, combine: EnsembleMean | None, options: SearchKeywords, problems: list[str]
 ) -> Generator:
-    """RUN, as an ensemble with those of --with; UserError for `problems` and those of the options."""
+    """The model of RUN, or its ensemble with those of --with; UserError for `problems` and wrong search options."""
     problems = [*problems, *keyword_problems(options)]
     if combine is not None and not also:
         problems.append("--combine: only for several runs; add --with RUN, or leave it out")
@@ -84,6 +88,6 @@ def load_together(
         raise UserError(problems)
     from antiphon import api
 
-    generator = api.load([run, *also], combine=(combine or Mean.arithmetic).value) if also else api.load(run)
+    generator = api.load([run, *also], combine=(combine or EnsembleMean.arithmetic).value) if also else api.load(run)
     generator.search_options(options)
     return generator

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from antiphon.cli.io import program, put_line, say
+from antiphon.cli.io import print_line, program, say
 
 __all__ = ["train"]
 
@@ -17,15 +17,15 @@ def train(
     config: Annotated[str, typer.Argument(metavar="CONFIG", help="A YAML file or the name of a recipe.")],
     overrides: Annotated[list[str] | None, typer.Argument(metavar="a.b=c", help="Keys to change.")] = None,
     out: Annotated[Path | None, typer.Option(metavar="RUN", help="The run folder; default: runs/NAME.")] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Begin again instead of going on where it stood.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start again instead of resuming.")] = False,
 ) -> None:
-    """Train a model; the same command again goes on where it stood."""
+    """Train a model; the same command resumes it if interrupted."""
     from antiphon import api
     from antiphon.reports.card import has_attention
     from antiphon.training.display import open_display
 
     run = api.train(config, out=out, overrides=overrides or [], fresh=fresh, display=open_display())
-    put_line(str(run))
+    print_line(str(run))
     name = shlex.quote(str(run))
     look = f"explain {name} TEXT" if has_attention(run) else f"map {name} FILE"
     say(f"next: {program()} generate {name} FILE, {program()} {look}, or open {run / 'report.html'}")

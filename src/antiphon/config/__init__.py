@@ -1,1 +1,1 @@
-"""What a run is: typed, complete, explained."""
+"""The configuration of a run: typed, complete, explained."""

@@ -1,4 +1,4 @@
-"""What is wrong with the values of a configuration, as sentences: path, fact, remedy.
+"""Errors of a configuration as sentences: path, fact, remedy.
 
 pydantic finds the errors; this module names the place in the file and guesses what was meant. It is imported only for
 a configuration that is wrong.

@@ -115,7 +115,7 @@ class DataConfig(Section):
 
 
 class DecodingConfig(Section):
-    """How answers are decoded, unless the command says otherwise."""
+    """Defaults of the search; options of a command override them."""
 
     beam: Positive = Field(5, description="hypotheses kept at each step; 1: greedy")
     length_penalty: Annotated[float, Field(ge=0.0)] = Field(
@@ -135,7 +135,7 @@ class DecodingConfig(Section):
 
 
 class EvaluationConfig(Section):
-    """What `antiphon evaluate` reports."""
+    """Metrics that `antiphon evaluate` reports."""
 
     metrics: Annotated[list[Annotated[Metric, OrRegistered("metric")]], Field(min_length=1)] = Field(
         default=["exact_match", "token_accuracy", "cer"],

@@ -130,7 +130,7 @@ class NoiseConfig(Section):
 
 
 class TrainingConfig(Section):
-    """How the weights are learnt."""
+    """Optimisation: batches, optimizer, schedule, stopping."""
 
     epochs: Positive = Field(20, description="maximum number of passes over the training data")
     max_updates: Positive | None = Field(None, description="maximum number of updates; null: epochs decide")

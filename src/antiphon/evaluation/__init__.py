@@ -1,1 +1,1 @@
-"""How good the answers are."""
+"""Metrics of answers, with confidence intervals."""

@@ -1,4 +1,4 @@
-"""Where a model can be exported to: the one list."""
+"""Export formats, and the files that every export has."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class ExportFolder:
-    """What every export has, whatever its engine."""
+    """The parts of an export that do not depend on its engine."""
 
     path: Path
     engine: str
@@ -68,7 +68,7 @@ def close_export(
 
 
 def _without_spelling(config: Config) -> Config:
-    """What an encoder spells with is for training, and in no export."""
+    """The configuration without the CTC loss, which is for training only."""
     if not isinstance(config.model, EncoderDecoderConfig):
         return config
     return config.model_copy(update={"model": config.model.model_copy(update={"ctc": 0.0})})

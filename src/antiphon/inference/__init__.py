@@ -1,1 +1,1 @@
-"""From texts or files to answers, with a trained or exported model."""
+"""Answers of a trained or exported model to texts or files."""

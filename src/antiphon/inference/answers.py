@@ -1,4 +1,4 @@
-"""From encoded inputs to answers: decoded in batches, reranked, turned to text, flagged."""
+"""Answers to encoded inputs: decoded in batches, reranked, turned into text, flagged."""
 # T target steps, S source steps
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class Shortlist:
     always: Ints
 
     def alone(self, token: int) -> Ints:
-        """What one source token can give."""
+        """The target tokens listed for one source token."""
         return self.tokens[self.offsets[token] : self.offsets[token + 1]]
 
     def of(self, source: list[int]) -> Ints:

@@ -44,7 +44,7 @@ class Lattice:
         self.numbers = numbers.reshape(len(self.edges), len(pairs)).astype(np.int32)  # [E, K] among `found`
 
     def expected(self, p: Doubles) -> Doubles:
-        """How often each found unit is used, over all cuts by their probability."""
+        """The expected count of each unit over all segmentations."""
         steps = p[self.numbers]  # [E, K]
         before, behind = self._sums(steps, forward=True), self._sums(steps, forward=False)
         whole = before[self.S, self.T]  # [K]
@@ -211,7 +211,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Smoothed:
-    """What a level says."""
+    """The smoothed probabilities of one order."""
 
     kept: NDArray[np.bool_]  # [M]
     p: Doubles  # [M] p(u | h)

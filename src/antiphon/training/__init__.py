@@ -1,1 +1,1 @@
-"""How weights are learnt, kept and reported."""
+"""Training: losses, optimizers, checkpoints, run folders."""

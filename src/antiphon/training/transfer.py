@@ -295,7 +295,7 @@ def _kind_remedy(part: PartName, ours: EncoderConfig | DecoderConfig, theirs: En
 
 
 def _step_input(model: ModelConfig) -> str:
-    """What a step of a recurrent decoder reads beside the last token; a Transformer reads nothing else."""
+    """The input of a recurrent decoder's step beside the last token; empty for a Transformer."""
     decoder, context = model.decoder, getattr(model, "context", None)
     fed = isinstance(context, StaticContextConfig) and context.feed != "start"
     if isinstance(decoder, BahdanauConfig) or fed:
