@@ -4,6 +4,10 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antiphon.config.sources import FeaturesConfig
+from antiphon.data import arrays
 from antiphon.data.arrays import FeaturesReader
 from antiphon.data.source import Array
 
@@ -104,3 +109,28 @@ def test_masks_are_for_training(tmp_path: Path, axis: str, most: int) -> None:
 def test_what_a_model_folder_keeps() -> None:
     kept = FeaturesReader(FeaturesConfig(ordered=False), 7).json()
     assert json.loads(kept) == {"kind": "features", "width": 7, "ordered": False, "normalise": False}
+
+
+def test_one_thread_at_a_time_parses_a_header(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ast.literal_eval, which numpy parses headers with, may fail in several threads: a sound file would look broken."""
+    np.save(tmp_path / "a.npy", np.ones((3, 2)))
+    parsing, overlaps = threading.Lock(), []
+
+    def slow(read_header: Callable[..., object]) -> Callable[..., object]:
+        def read(file: object) -> object:
+            free = parsing.acquire(blocking=False)
+            overlaps.append(not free)
+            time.sleep(0.002)
+            header = read_header(file)
+            if free:
+                parsing.release()
+            return header
+
+        return read
+
+    monkeypatch.setattr(arrays, "VERSIONS", {version: slow(read) for version, read in arrays.VERSIONS.items()})
+    reader = FeaturesReader(FeaturesConfig(), 2)
+    with ThreadPoolExecutor(4) as pool:
+        read = list(pool.map(reader.read, [str(tmp_path / "a.npy")] * 16))
+    assert len(read) == 16
+    assert not any(overlaps)

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import json
+import math
+import threading
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 from numpy.lib import format as npy
@@ -21,6 +23,8 @@ __all__ = ["FeaturesReader"]
 
 NAME = "features"  # of the array that is read where an .npz has several
 VERSIONS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+# Numpy parses headers with ast.literal_eval, which now and then fails in two threads at once (CPython issue 106905).
+HEADERS = threading.Lock()
 
 
 class FeaturesReader(FileSource):
@@ -66,10 +70,7 @@ class FeaturesReader(FileSource):
 def _shape(cell: str) -> tuple[int, int]:
     """T and D, from the header."""
     with _open_array(cell) as (file, file_size):
-        read_header = VERSIONS.get(npy.read_magic(file))
-        if read_header is None:
-            raise UnreadableError("an array in a format that is not known here; save it with numpy.save")
-        shape, _, dtype = read_header(file)
+        shape, _, dtype = _header(file)
         start = file.tell()  # of the numbers
     if dtype.kind not in "fiub":
         raise UnreadableError(f"an array of {dtype}, not of real numbers")
@@ -83,11 +84,22 @@ def _shape(cell: str) -> tuple[int, int]:
     return length, width
 
 
+def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, column-major order and type; the numbers begin where it ends."""
+    read_header = VERSIONS.get(npy.read_magic(file))
+    if read_header is None:
+        raise UnreadableError("an array in a format that is not known here; save it with numpy.save")
+    with HEADERS:
+        return read_header(file)
+
+
 def _vectors(cell: str) -> Array:
     with _open_array(cell) as (file, _):
-        read = npy.read_array(file, allow_pickle=False)
+        shape, column_major, dtype = _header(file)
+        numbers = np.frombuffer(file.read(math.prod(shape) * dtype.itemsize), dtype)
+        read = numbers.reshape(shape, order="F" if column_major else "C")
     with np.errstate(over="ignore"):  # a number too large for float32 becomes infinite
-        vectors = np.ascontiguousarray(read, np.float32)
+        vectors = np.array(read, np.float32, order="C")
     if not np.isfinite(vectors).all():
         row, column = np.argwhere(~np.isfinite(vectors))[0] + 1
         raise UnreadableError(
