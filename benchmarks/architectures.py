@@ -153,7 +153,7 @@ def measure(kind: Kind, train: Path, dev: Path, test: Path, run: Path) -> dict[s
     begun = time.perf_counter()
     generator.generate([example.source for example in examples], beam=1, weights=False)
     decoding = time.perf_counter() - begun
-    found = evaluate_examples(generator, examples, metrics=["per", "exact_match"], beam=1, samples=0)
+    found = evaluate_examples(generator, examples, metrics=["per", "exact_match"], beam=1, resamples=0)
     log = [json.loads(line) for line in (run / "log.jsonl").read_text("utf-8").split("\n") if line]
     return {
         "group": kind.group,

@@ -12,7 +12,8 @@ from antiphon.autoconfig.columns import is_table
 from antiphon.config.load import read_config, usable_part
 from antiphon.config.schema import Config, DataConfig, TextConfig
 from antiphon.data.encode import nothing_usable, usable_pairs
-from antiphon.data.pairs import DropLog, Example, SourcePaths, file_paths, group, read_pairs
+from antiphon.data.pairs import DropLog, Example, file_paths, group, read_pairs
+from antiphon.data.source import SourcePaths
 from antiphon.errors import ConfigError, UserError
 from antiphon.evaluation.evaluate import Evaluation, evaluate_examples
 from antiphon.export.base import export_model as write_export

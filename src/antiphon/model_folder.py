@@ -125,6 +125,8 @@ def _write_manifest(folder: Path, weights: list[str]) -> None:
 
 def _known_weights(folder: Path) -> list[str]:
     """The checksums the weights may have so far; none if the manifest cannot be read: it is being replaced."""
+    if not (folder / MANIFEST).is_file():
+        return []
     try:
         return list(_manifest(folder)["files"].get(WEIGHTS, []))
     except ModelFolderError:

@@ -106,11 +106,11 @@ def spoil_losses(first: int, last: int) -> None:
 
 def install(order: dict[str, Any]) -> Callable[[], None]:
     """Puts the fault of an order in place; returns what to do at the end."""
-    from antiphon.training import checkpoints, evaluator, finish, run_folder, step
+    from antiphon.training import checkpoints, evaluator, run_folder, step
     from antiphon.training import run as train
 
     if not order["pictures"]:
-        train.draw_plots = finish.draw_plots = lambda *_: None  # type: ignore[attr-defined]
+        train._draw_plots = lambda _: None
     if order["spoilt"]:
         spoil_losses(*order["spoilt"])
     wanted = order["fault"] or {"where": "disk", "number": 0, "action": "kill"}
@@ -125,7 +125,7 @@ def install(order: dict[str, Any]) -> Callable[[], None]:
             "batch": (step, "cross_entropy"),
             "preparation": (train, "prepare"),
             "metrics": (run_folder.RunFolder, "write_metrics"),
-            "report": (finish, "write_report"),
+            "report": (train, "write_report"),
             "pruning": (checkpoints.Checkpoints, "prune"),
         }
         before(*places[wanted["where"]], fault)

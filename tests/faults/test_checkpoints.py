@@ -11,9 +11,8 @@ import pytest
 from fault_runs import Baseline, Forge, checkpoints
 from torch import nn
 
-from antiphon.training.checkpoints import Checkpoints, average
+from antiphon.training.checkpoints import Checkpoints, Progress, average
 from antiphon.training.optimizers import SGD
-from antiphon.training.progress import Progress
 
 FILES = ["model.safetensors", "optimizer.safetensors", "progress.json", "manifest.json"]
 

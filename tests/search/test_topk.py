@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from antiphon.search.topk import MIN_COLUMNS, MIN_ROWS, stable_topk
+from antiphon.search.hypothesis import MIN_COLUMNS, MIN_ROWS, stable_topk
 
 
 def sorted_out(scores: torch.Tensor, count: int) -> tuple[list[list[float]], list[list[int]]]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from antiphon.inference.batching import batch_by_length
+from antiphon.data.batches import batch_by_length
 
 Lengths = list[tuple[int, int]]
 

@@ -112,7 +112,7 @@ def test_what_a_model_folder_keeps() -> None:
 
 
 def test_one_thread_at_a_time_parses_a_header(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """ast.literal_eval, which numpy parses headers with, may fail in several threads: a sound file would look broken."""
+    """ast.literal_eval, by which numpy parses headers, may fail in several threads, and a good file would look bad."""
     np.save(tmp_path / "a.npy", np.ones((3, 2)))
     parsing, overlaps = threading.Lock(), []
 

@@ -26,9 +26,8 @@ from antiphon.models.attention import HardAlignment, SampledAlignment
 from antiphon.models.build import build_model
 from antiphon.models.model import EncoderDecoder
 from antiphon.sequence import Sequence
-from antiphon.training.checkpoints import Checkpoints
+from antiphon.training.checkpoints import Checkpoints, Progress
 from antiphon.training.optimizers import build_optimizer
-from antiphon.training.progress import Progress
 from antiphon.training.step import Loss, cross_entropy, hard_alignment, training_step
 
 # ---------------------------------------------------------------- what is drawn

@@ -9,7 +9,7 @@ import pytest
 
 from antiphon.config.schema import Metric
 from antiphon.evaluation.metrics import HIGHER_IS_BETTER
-from antiphon.training.progress import (
+from antiphon.training.checkpoints import (
     Progress,
     best_evaluation,
     evaluations_without_improvement,

@@ -11,8 +11,8 @@ from feature_tables import values, write_table
 from tiny_models import fill
 
 from antiphon.config.schema import Config
-from antiphon.data.pairs import SourcePaths
 from antiphon.data.prepare import prepare
+from antiphon.data.source import SourcePaths
 from antiphon.errors import UserError
 from antiphon.inference.generation import SourceSpan
 from antiphon.inference.generator import Generator

@@ -14,9 +14,8 @@ from antiphon.config.schema import Config, DataConfig
 from antiphon.data.batches import Batch, PairBatches, PrefetchedBatches
 from antiphon.data.build_source import load_source
 from antiphon.data.corpus import FileRows, SeveralRows
-from antiphon.data.pairs import SourcePaths
 from antiphon.data.prepare import Prepared, prepare
-from antiphon.data.source import UnreadableError
+from antiphon.data.source import SourcePaths, UnreadableError
 from antiphon.data.tokenizers import EOS, Tokenizer
 from antiphon.errors import ModelFolderError
 from antiphon.sequence import MultiSource, Sequence

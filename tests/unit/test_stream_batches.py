@@ -19,11 +19,10 @@ from antiphon.config.training import ScheduleConfig, TrainingConfig
 from antiphon.data.batches import PairBatches, StreamBatches, source_batch
 from antiphon.data.corpus import Corpus, Ragged
 from antiphon.data.tokenizers import EOS, PAD
-from antiphon.training.checkpoints import Checkpoints
+from antiphon.training.checkpoints import Checkpoints, LoopStatus, Progress
 from antiphon.training.display import SilentDisplay
 from antiphon.training.loop import Loop
 from antiphon.training.optimizers import SGD
-from antiphon.training.progress import LoopStatus, Progress
 from antiphon.training.run_folder import RunFolder
 from antiphon.training.step import StepResult, training_step
 

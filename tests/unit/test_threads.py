@@ -11,7 +11,7 @@ import torch
 from tiny_generators import MODELS, tiny_folder, tiny_generator
 
 import antiphon
-from antiphon.inference.batching import map_in_threads
+from antiphon.inference.answers import map_in_threads
 from antiphon.inference.generator import Generator
 from antiphon.model_folder import LoadedModel
 

@@ -62,7 +62,7 @@ def generate(
 
 def source_lines(generator: Generator, file: str | None) -> Iterator[str]:
     """The lines of a file or of stdin; paths in them are relative to the file, or to the working directory."""
-    from antiphon.data.pairs import SourcePaths
+    from antiphon.data.source import SourcePaths
 
     paths = SourcePaths.of_lines(generator.config.data, None if file == "-" else file)
     return (paths.resolve_line(line) for line in input_lines(file))

@@ -14,7 +14,7 @@ from collections.abc import Sequence as Items
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,6 +38,7 @@ __all__ = [
     "PairBatches",
     "PrefetchedBatches",
     "StreamBatches",
+    "batch_by_length",
     "build_noise",
     "collate",
     "padding_share",
@@ -87,6 +88,28 @@ def padding_share(batches: list[Ints], source_lengths: Ints, target_lengths: Int
             real += int(lengths.sum())
             padded += int(lengths.max()) * len(rows)
     return 1.0 - real / padded if padded else 0.0
+
+
+def batch_by_length(
+    lengths: Items[tuple[int, ...]], size: int, *, beam: int = 1, budget: int | None = None, min_batches: int = 1
+) -> list[list[int]]:
+    """Batches of row indices, the longest rows first, so that there is little padding.
+
+    Lengths are those of the prompt, equal within a batch, then of the source. A batch has at most `size` rows, and
+    rows x beam x the longest source fit the budget (None: any number). Rows are spread over `min_batches` batches if
+    they suffice.
+    """
+    order = sorted(range(len(lengths)), key=lambda row: lengths[row], reverse=True)
+    size = max(1, min(size, -(-len(order) // min_batches)))
+    batches = []
+    for _, group in groupby(order, key=lambda row: lengths[row][0]):
+        rows = list(group)
+        while rows:
+            longest = max(1, lengths[rows[0]][1])  # the first row of a batch is its longest
+            fit = size if budget is None else max(1, min(size, budget // beam // longest))
+            batches.append(rows[:fit])
+            rows = rows[fit:]
+    return batches
 
 
 def collate(corpus: Corpus, rows: Ints, corrupt: Corrupt | None = None, chance: Chance | None = None) -> Batch:

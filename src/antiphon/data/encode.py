@@ -17,8 +17,8 @@ from antiphon.config.schema import DataConfig
 from antiphon.data.batches import reader_threads
 from antiphon.data.build_source import combine_sources
 from antiphon.data.corpus import FileCell
-from antiphon.data.pairs import DropLog, Pair, SourcePaths, file_paths, read_pairs
-from antiphon.data.source import FileSource, Source, UnreadableError, join_cells
+from antiphon.data.pairs import DropLog, Pair, file_paths, read_pairs
+from antiphon.data.source import FileSource, Source, SourcePaths, UnreadableError, join_cells
 from antiphon.data.tables import reads_lines
 from antiphon.data.tokenizers import StreamTokenizer, Tokenizer
 from antiphon.errors import DataError

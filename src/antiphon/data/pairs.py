@@ -8,21 +8,20 @@ A line that cannot be used is dropped, counted by reason and listed; a file that
 from __future__ import annotations
 
 import itertools
-import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from antiphon.config.schema import DataConfig, TextConfig
+from antiphon.config.schema import DataConfig
 from antiphon.data.lines import Line, read_lines
-from antiphon.data.source import Cells, UnreadableError, join_cells, split_cells
+from antiphon.data.source import Cells, SourcePaths, UnreadableError, join_cells, split_cells
 from antiphon.data.tables import ParsedLine, parse_lines
 from antiphon.errors import DataError
 from antiphon.text import plural
 
-__all__ = ["DropLog", "DroppedLine", "Example", "Pair", "SourcePaths", "file_paths", "group", "read_pairs"]
+__all__ = ["DropLog", "DroppedLine", "Example", "Pair", "file_paths", "group", "read_pairs"]
 
 LISTED = 20  # lines of each reason
 MOST_LISTED = 1000  # files that cannot be read; the rest is counted
@@ -63,72 +62,6 @@ class Example:
     def key(self) -> Cells:
         """The source; of a text without one, the text."""
         return self.cells or self.references[:1]
-
-
-@dataclass(frozen=True)
-class SourcePaths:
-    """Turns the cells of sources that are files into paths. `folders` has one for each source; None: it is a text."""
-
-    folders: tuple[str | None, ...]
-    inside: bool = True  # a path may not leave its folder
-
-    @classmethod
-    def of_table(cls, data: DataConfig, table: Path) -> SourcePaths:
-        """Paths below the folder of the table or data.source.folder, which they may not leave.
-
-        The author of the table need not be the one who reads it.
-        """
-        return cls(tuple(_folder(source, table) for source in data.sources))
-
-    @classmethod
-    def of_lines(cls, data: DataConfig, file: str | None) -> SourcePaths:
-        """Paths in the lines of a user: relative to the file they are in, or to the current folder."""
-        folder = str(Path(file).parent) if file is not None else "."
-        texts = [isinstance(source, TextConfig) for source in data.sources]
-        return cls(tuple(None if text else folder for text in texts), inside=False)
-
-    @property
-    def needed(self) -> bool:
-        """True if a source is a file."""
-        return any(folder is not None for folder in self.folders)
-
-    def resolve(self, cells: Cells) -> Cells:
-        """Paths that can be opened; UnreadableError if one of a table is empty or leaves its folder."""
-        both = zip(cells, self.folders, strict=True)
-        return tuple(cell if folder is None else self._below(folder, cell) for cell, folder in both)
-
-    def resolve_line(self, line: str) -> str:
-        """A line of text with paths that can be opened; one with a wrong number of cells stays as it is."""
-        cells = split_cells(line, len(self.folders))
-        return join_cells(self.resolve(cells)) if len(cells) == len(self.folders) else line
-
-    def relative(self, cells: Cells) -> Cells:
-        """Cells as the table names them: the same wherever its folder lies."""
-        both = zip(cells, self.folders, strict=True)
-        return tuple(cell if folder is None else os.path.relpath(cell, folder) for cell, folder in both)
-
-    def _below(self, folder: str, cell: str) -> str:
-        if not cell.strip():
-            if self.inside:
-                raise UnreadableError("an empty path")
-            return ""  # the reader of the lines reports it, with all other faults
-        path = os.path.normpath(os.path.join(folder, cell.strip()))
-        if self.inside and not _is_below(path, folder):
-            raise UnreadableError(f"it leaves the folder {folder}")
-        return path
-
-
-def _folder(source: object, table: Path) -> str | None:
-    if isinstance(source, TextConfig):
-        return None
-    own = getattr(source, "folder", None)
-    return str(table.parent) if own is None else str(own)
-
-
-def _is_below(path: str, folder: str) -> bool:
-    """True by the names alone: a link inside the folder is the user's own."""
-    base, whole = os.path.abspath(folder), os.path.abspath(path)
-    return whole != base and os.path.commonpath([base, whole]) == base
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from antiphon.config.schema import DataConfig, TextConfig
 
 __all__ = [
     "Array",
@@ -23,6 +27,7 @@ __all__ = [
     "SeveralSources",
     "SingleSource",
     "Source",
+    "SourcePaths",
     "UnreadableError",
     "Values",
     "join_cells",
@@ -158,3 +163,69 @@ def positions(read: Read) -> int:
     if isinstance(read, tuple):
         return sum(positions(part) for part in read)
     return len(read) + isinstance(read, list)
+
+
+@dataclass(frozen=True)
+class SourcePaths:
+    """Turns the cells of sources that are files into paths. `folders` has one for each source; None: it is a text."""
+
+    folders: tuple[str | None, ...]
+    inside: bool = True  # a path may not leave its folder
+
+    @classmethod
+    def of_table(cls, data: DataConfig, table: Path) -> SourcePaths:
+        """Paths below the folder of the table or data.source.folder, which they may not leave.
+
+        The author of the table need not be the one who reads it.
+        """
+        return cls(tuple(_folder(source, table) for source in data.sources))
+
+    @classmethod
+    def of_lines(cls, data: DataConfig, file: str | None) -> SourcePaths:
+        """Paths in the lines of a user: relative to the file they are in, or to the current folder."""
+        folder = str(Path(file).parent) if file is not None else "."
+        texts = [isinstance(source, TextConfig) for source in data.sources]
+        return cls(tuple(None if text else folder for text in texts), inside=False)
+
+    @property
+    def needed(self) -> bool:
+        """True if a source is a file."""
+        return any(folder is not None for folder in self.folders)
+
+    def resolve(self, cells: Cells) -> Cells:
+        """Paths that can be opened; UnreadableError if one of a table is empty or leaves its folder."""
+        both = zip(cells, self.folders, strict=True)
+        return tuple(cell if folder is None else self._below(folder, cell) for cell, folder in both)
+
+    def resolve_line(self, line: str) -> str:
+        """A line of text with paths that can be opened; one with a wrong number of cells stays as it is."""
+        cells = split_cells(line, len(self.folders))
+        return join_cells(self.resolve(cells)) if len(cells) == len(self.folders) else line
+
+    def relative(self, cells: Cells) -> Cells:
+        """Cells as the table names them: the same wherever its folder lies."""
+        both = zip(cells, self.folders, strict=True)
+        return tuple(cell if folder is None else os.path.relpath(cell, folder) for cell, folder in both)
+
+    def _below(self, folder: str, cell: str) -> str:
+        if not cell.strip():
+            if self.inside:
+                raise UnreadableError("an empty path")
+            return ""  # the reader of the lines reports it, with all other faults
+        path = os.path.normpath(os.path.join(folder, cell.strip()))
+        if self.inside and not _is_below(path, folder):
+            raise UnreadableError(f"it leaves the folder {folder}")
+        return path
+
+
+def _folder(source: object, table: Path) -> str | None:
+    if isinstance(source, TextConfig):
+        return None
+    own = getattr(source, "folder", None)
+    return str(table.parent) if own is None else str(own)
+
+
+def _is_below(path: str, folder: str) -> bool:
+    """True by the names alone: a link inside the folder is the user's own."""
+    base, whole = os.path.abspath(folder), os.path.abspath(path)
+    return whole != base and os.path.commonpath([base, whole]) == base

@@ -51,7 +51,7 @@ def evaluate_examples(
     """Compute metrics over the examples; an output is compared with its best reference.
 
     Sources are decoded once, and only if a metric compares outputs. `group_names` holds the group of each example.
-    Without `resamples` of the bootstrap there are no intervals.
+    Without `resamples` of the bootstrap there are neither intervals nor classes.
     """
     compared = [name for name in metrics if name not in LIKELIHOOD_METRICS]
     if not compared:
@@ -77,7 +77,7 @@ def evaluate_examples(
         flagged=sum(bool(answer.flags) for answer in answers),
         seconds=time.perf_counter() - began,
         dropped=dropped or {},
-        classes=_classes(outputs, references, tokens) if compared else None,
+        classes=_classes(outputs, references, tokens) if compared and resamples else None,
         groups=estimate_groups(chosen[compared[0]], outputs, references, group_names, resamples) if group_names else [],
     )
 

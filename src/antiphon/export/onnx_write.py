@@ -44,7 +44,7 @@ __all__ = [
 
 
 class TracedPositions(Positions):
-    """Positions of any kind; inference/limits.py checks lengths before anything is computed."""
+    """Positions of any kind; `Limits` in inference/generator.py checks lengths before anything is computed."""
 
     def forward(self, tokens: Tensor, offset: int | Tensor = 0, real: Tensor | None = None) -> Tensor:  # noqa: ARG002
         if isinstance(offset, Tensor) and offset.dim() > 0:  # a tracer makes every size a tensor

@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
+import torch
 
+from antiphon.data.batches import batch_by_length
 from antiphon.data.tokenizers import UNK, Tokenizer
-from antiphon.inference.batching import batch_by_length, map_in_threads
 from antiphon.inference.engine import Engine
 from antiphon.inference.generation import Alternative, Copies, Generation
 from antiphon.inference.inputs import Codec, EncodedInput
@@ -22,12 +25,15 @@ __all__ = [
     "AnswerPipeline",
     "ending_flags",
     "forbidden_flags",
+    "map_in_threads",
     "missing_flags",
     "repetition_flags",
     "unattended_flags",
 ]
 
 Phrases = tuple[tuple[int, ...], ...]
+Job = TypeVar("Job")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -177,6 +183,24 @@ def _origin(step: int, weights: np.ndarray, copies: Copies | None) -> int:
 
 def _no_answer(encoded: EncodedInput) -> Generation:
     return Generation(text="", tokens=[], score=0.0, log_probs=[], source_tokens=[], flags=encoded.flags)
+
+
+def map_in_threads(work: Callable[[Job], Result], jobs: list[Job], workers: int) -> Iterator[Result]:
+    """work(job) for each job, in order, by `workers` threads for which torch uses one core each.
+
+    A step of a search is dozens of small products. Two threads that share each product wait for one another at each;
+    two that have a batch each do not (decision 0018).
+    """
+    if workers == 1 or len(jobs) == 1:
+        yield from map(work, jobs)
+        return
+    cores = torch.get_num_threads()
+    threads = ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,))
+    try:
+        yield from threads.map(work, jobs)
+    finally:
+        threads.shutdown(cancel_futures=True)
+        torch.set_num_threads(cores)  # new threads inherit the number that was set last, by any thread
 
 
 # Flags: what to beware of in an answer.

@@ -11,10 +11,9 @@ from torch import Tensor
 
 from antiphon.config.networks import EncoderDecoderConfig
 from antiphon.config.schema import Config
-from antiphon.data.batches import source_batch
+from antiphon.data.batches import batch_by_length, source_batch
 from antiphon.data.source import Read, positions
 from antiphon.data.tokenizers import PAD
-from antiphon.inference.batching import batch_by_length
 from antiphon.inference.generation import AttentionHeads, Copies
 from antiphon.inference.inputs import Codec
 from antiphon.models.model import SequenceModel

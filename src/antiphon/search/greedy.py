@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from antiphon.search.constraints import IMPOSSIBLE, Constraints, History
-from antiphon.search.hypothesis import Hypothesis, SearchRequest, StepFunction, first_tokens
-from antiphon.search.topk import stable_topk
+from antiphon.search.hypothesis import Hypothesis, SearchRequest, StepFunction, first_tokens, stable_topk
 from antiphon.sequence import State
 
 __all__ = ["ChooseTokens", "greedy_search", "single_hypothesis_search"]

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from antiphon.search.constraints import IMPOSSIBLE, History
-from antiphon.search.topk import stable_topk
+from antiphon.search.hypothesis import stable_topk
 
 __all__ = ["DynamicBeamAllocation", "PhraseConstraint", "RequiredPhrases", "contains"]
 

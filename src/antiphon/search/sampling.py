@@ -13,8 +13,7 @@ from torch import Tensor
 
 from antiphon.search.constraints import IMPOSSIBLE
 from antiphon.search.greedy import single_hypothesis_search
-from antiphon.search.hypothesis import Hypothesis, SearchRequest, StepFunction
-from antiphon.search.topk import stable_topk
+from antiphon.search.hypothesis import Hypothesis, SearchRequest, StepFunction, stable_topk
 from antiphon.sequence import State
 
 __all__ = ["RandomStream", "Sampling", "random_stream", "sample_search"]

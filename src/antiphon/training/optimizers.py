@@ -1,4 +1,4 @@
-"""Optimizers, whose state is named tensors that can be saved without pickle, and learning rate schedules.
+"""Optimizers, whose state is named tensors that can be saved without pickle.
 
 The steps are torch's functions. Its classes are not used: their first step imports torch's compiler, which takes
 seconds whenever training starts.
@@ -6,7 +6,6 @@ seconds whenever training starts.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 
 import torch
@@ -16,31 +15,8 @@ from torch.optim.adamw import adamw
 from torch.optim.sgd import sgd
 
 from antiphon.config.schema import TrainingConfig
-from antiphon.training.progress import evaluations_without_improvement
 
-__all__ = ["SGD", "Adam", "Optimizer", "build_optimizer", "learning_rate"]
-
-# The learning rate is a pure function of the update and the evaluations so far.
-
-
-def learning_rate(config: TrainingConfig, history: list[dict[str, float]], *, number: int, updates: int) -> float:
-    """The learning rate of update `number` (from 1) of `updates`; `history` holds the evaluations before it."""
-    warmup = min(1.0, number / config.schedule.warmup) if config.schedule.warmup else 1.0
-    return config.learning_rate * warmup * _schedule(config, history, number, updates)
-
-
-def _schedule(config: TrainingConfig, history: list[dict[str, float]], number: int, updates: int) -> float:
-    schedule = config.schedule
-    if schedule.kind == "inverse-sqrt":
-        return math.sqrt(max(1, schedule.warmup) / max(number, schedule.warmup, 1))
-    if schedule.kind == "cosine":
-        done = max(0, number - schedule.warmup) / max(1, updates - schedule.warmup + 1)  # + 1: the last rate is not 0
-        return 0.5 * (1.0 + math.cos(math.pi * min(1.0, done)))
-    if schedule.kind == "plateau":
-        waits = evaluations_without_improvement(history, config.metric)
-        return schedule.factor ** sum(waited > 0 and waited % schedule.patience == 0 for waited in waits)
-    return 1.0
-
+__all__ = ["SGD", "Adam", "Optimizer", "build_optimizer"]
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 

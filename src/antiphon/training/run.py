@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,17 +18,30 @@ from antiphon.data.build_source import is_file
 from antiphon.data.prepare import Prepared, prepare
 from antiphon.data.tokenizers import Tokenizer, line_end
 from antiphon.errors import ConfigError, DivergedError, Interrupted
+from antiphon.files import disk_errors, to_json, write_text
 from antiphon.inference.generator import Generator
 from antiphon.model_folder import LoadedModel, fresh_model, is_whole, load_weights, save_model, save_weights
 from antiphon.models.decoders.plain import PlainState
+from antiphon.models.model import SequenceModel
 from antiphon.ngrams.joint import JOINT, JointNgrams
-from antiphon.training.checkpoints import Checkpoint, Checkpoints, numerical_environment
+from antiphon.plots.attention_views import draw_answer
+from antiphon.plots.curves import draw_curves
+from antiphon.reports.card import write_card
+from antiphon.reports.report import write_report
+from antiphon.training.checkpoints import (
+    Checkpoint,
+    Checkpoints,
+    Progress,
+    average,
+    best_evaluation,
+    is_better,
+    metric_value,
+    numerical_environment,
+)
 from antiphon.training.display import Display, StopRequested, StopSignals
 from antiphon.training.evaluator import Evaluator
-from antiphon.training.finish import draw_plots, finish, is_finished, load_weights_into, write_reports
 from antiphon.training.loop import Loop
 from antiphon.training.optimizers import build_optimizer
-from antiphon.training.progress import Progress, best_evaluation
 from antiphon.training.run_folder import (
     RunFolder,
     has_same_config,
@@ -41,6 +55,9 @@ from antiphon.training.transfer import check_transfer, freeze_parts, refuse_tran
 
 __all__ = ["build_batches", "train_run"]
 
+PLOTS = 4
+HEAD_PLOTS = 2  # of them, those with a plot of every head
+
 
 @dataclass(frozen=True)
 class Run:
@@ -53,6 +70,16 @@ class Run:
     evaluator: Evaluator
     progress: Progress
     checkpoints: Checkpoints
+
+    @property
+    def model(self) -> SequenceModel:
+        """The network, with its current weights."""
+        return self.loop.model
+
+    @property
+    def best(self) -> dict[str, float] | None:
+        """The best evaluation so far."""
+        return best_evaluation(self.progress.history, self.config.training.metric)
 
 
 def train_run(config: Config, out: Path, *, display: Display, fresh: bool = False) -> None:
@@ -77,7 +104,7 @@ def train_run(config: Config, out: Path, *, display: Display, fresh: bool = Fals
         with _threads(config.training.threads), StopSignals() as signals:
             run = _set_up(config, folder, prepared, display, signals.check)
             reason = run.loop.reason_to_stop()
-            if reason and is_finished(folder, reason):
+            if reason and _is_finished(folder, reason):
                 if joint is not None:  # they were deleted
                     joint.save(out)
                 display.log(f"{out}: this run is finished ({reason}); --fresh starts over")
@@ -181,10 +208,9 @@ def _warn_if_inexact(checkpoint: Checkpoint, display: Display) -> None:
 
 def _prepare_folder(run: Run, prepared: Prepared) -> None:
     """Bring the folder to the state of the newest checkpoint, with a model that can be used."""
-    history, model = run.progress.history, run.evaluator.generator.model
+    model, best = run.model, run.best
     for warning in ctc_length_warnings(model, prepared.train):
         run.display.log(f"warning: {warning}")
-    best = best_evaluation(history, run.config.training.metric)
     update = int(best["update"]) if best else None
     run.folder.write_facts(prepared.facts)
     if run.progress.update == 0 or not is_whole(run.folder.path):
@@ -192,7 +218,7 @@ def _prepare_folder(run: Run, prepared: Prepared) -> None:
         checkpoint = next(intact, None)
         weights = checkpoint.weights() if checkpoint else model.state_dict()
         save_model(run.folder.path, run.config, weights, prepared.source, prepared.target_tokenizer)
-    run.folder.rewind(update=run.progress.update, history=history, best=update)
+    run.folder.rewind(update=run.progress.update, history=run.progress.history, best=update)
     run.display.log(
         f"{_describe_data(run.config.data, prepared)}; {model.parameter_count:,} parameters; "
         f"{run.loop.updates_per_epoch:,} updates per epoch, padding {run.loop.padding:.1%}"
@@ -213,8 +239,7 @@ def _describe_data(data: DataConfig, prepared: Prepared) -> str:
 def _train(run: Run) -> None:
     """Run the loop; however it ends, the folder holds a model that can be used."""
     try:
-        reason = run.loop.run()
-        finish(run.evaluator, run.progress, run.checkpoints, epochs=run.loop.epochs, reason=reason)
+        _finish(run, run.loop.run())
     except StopRequested as stop:
         _save_interrupted(run)
         raise Interrupted(
@@ -235,24 +260,111 @@ def _save_interrupted(run: Run) -> None:
     No plots: whoever sent the signal is waiting.
     """
     run.loop.save()
-    best = best_evaluation(run.progress.history, run.config.training.metric)
-    weights = run.evaluator.generator.model.state_dict()
-    if best is None and all(bool(torch.isfinite(tensor).all()) for tensor in weights.values()):
+    weights = run.model.state_dict()
+    if run.best is None and all(bool(torch.isfinite(tensor).all()) for tensor in weights.values()):
         save_weights(run.folder.path, weights)
-    _write_reports(run, stopped="interrupted")
+    _write_reports(run, stopped="interrupted", weights="best" if run.best else "last")
 
 
 def _save_diverged(run: Run) -> None:
     """Keep the best weights; without an evaluation, those of the newest finite checkpoint, or the initial ones."""
-    best = best_evaluation(run.progress.history, run.config.training.metric)
     finite = [checkpoint for checkpoint in run.checkpoints.all() if checkpoint.finite and not checkpoint.damage()]
-    if best is None and finite:
+    if run.best is None and finite:
         save_weights(run.folder.path, finite[-1].weights())
-    load_weights_into(run.evaluator, load_weights(run.folder.path))
-    draw_plots(run.evaluator, run.progress)
-    _write_reports(run, stopped="diverged")
+    run.model.load_state_dict(load_weights(run.folder.path))
+    _draw_plots(run)
+    _write_reports(run, stopped="diverged", weights="best" if run.best else "last")
 
 
-def _write_reports(run: Run, *, stopped: str) -> None:
-    weights = "best" if best_evaluation(run.progress.history, run.config.training.metric) else "last"
-    write_reports(run.evaluator, run.progress, epochs=run.loop.epochs, stopped=stopped, weights=weights)
+# The end of a run: its weights, plots and reports.
+
+
+def _is_finished(folder: RunFolder, reason: str) -> bool:
+    """True if the run stopped for this reason, wrote all its files, and its model is intact."""
+    try:
+        stopped = json.loads(folder.summary.read_bytes())["stopped"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+    return stopped == reason and folder.report.exists() and is_whole(folder.path)
+
+
+def _finish(run: Run, reason: str) -> None:
+    """Save the best or the averaged weights, and write plots and reports of them."""
+    training, display, folder, best = run.config.training, run.display, run.folder, run.best
+    if best is None:
+        raise DivergedError(
+            f"{folder.path}: the dev loss was not finite at any evaluation; lower training.learning_rate "
+            f"(now {training.learning_rate}) and start again with --fresh or another --out"
+        )
+    folder.report.unlink(missing_ok=True)  # written last: without it the run is not finished
+    updates = [int(row["update"]) for row in run.progress.history[-training.average :]]
+    intact = _intact_checkpoints(run, updates, int(best["update"]))
+    checkpoint = intact.get(int(best["update"]))
+    weights = checkpoint.weights() if checkpoint else load_weights(folder.path)
+    kind, value = "best", metric_value(best, training.metric)
+    chosen = [intact[update] for update in updates if update in intact]
+    if training.average > 1 and len(chosen) > 1:
+        averaged = average(chosen)
+        run.model.load_state_dict(averaged)
+        figure = metric_value(run.evaluator.evaluate()[0], training.metric)
+        display.log(f"average of the last {len(chosen)} weights: {training.metric} {figure:.4g} (best: {value:.4g})")
+        if is_better(training.metric, figure, value):
+            weights, kind, value = averaged, "averaged", figure
+    save_weights(folder.path, weights)
+    run.model.load_state_dict(weights)
+    _draw_plots(run)
+    _write_reports(run, stopped=reason, weights=kind, value=value)
+    display.log(f"done: {reason}; {training.metric} {value:.4g} with the {kind} weights, in {folder.path}")
+
+
+def _intact_checkpoints(run: Run, last: list[int], best: int) -> dict[int, Checkpoint]:
+    """The checkpoints of the best and the last evaluations by update; damaged ones are reported and left out."""
+    wanted = {best, *last}
+    candidates = {checkpoint.update: checkpoint for checkpoint in run.checkpoints.all() if checkpoint.update in wanted}
+    intact = {update: checkpoint for update, checkpoint in candidates.items() if checkpoint.damage() is None}
+    for update in sorted(wanted - intact.keys()):
+        instead = "using the weights in the model folder" if update == best else "left out of the average"
+        run.display.log(f"{run.checkpoints.folder / f'{update:08d}'}: missing or damaged; {instead}")
+    return intact
+
+
+def _draw_plots(run: Run) -> None:
+    """Draw results.png and, if there is a source to attend to, attention/*.png."""
+    metric, best = run.config.training.metric, run.best
+    if best:
+        rows = [{**row, "best": float(row is best)} for row in run.progress.history]
+        draw_curves(rows, "dev_loss" if metric == "loss" else metric, run.folder.path / "results.png")
+    if run.config.data.source is not None:
+        _draw_attention(run)
+
+
+def _draw_attention(run: Run) -> None:
+    folder, trained = run.folder.attention, run.evaluator.generator
+    with disk_errors(folder):
+        folder.mkdir(exist_ok=True)
+    run.model.eval()
+    # A generator that ignores signals: plots take only a moment.
+    generator = Generator(LoadedModel(run.config, run.model, trained.source, trained.target_tokenizer))
+    sources = [example.source for example in run.evaluator.decoded[:PLOTS]]
+    for number, answer in enumerate(generator.generate(sources, beam=1, heads=True), start=1):
+        draw_answer(generator, answer, folder / f"{number}.png", heads=number <= HEAD_PLOTS)
+
+
+def _write_reports(run: Run, *, stopped: str, weights: str, value: float | None = None) -> None:
+    """Write summary.json, card.md and, last, report.html."""
+    folder, metric, progress, best = run.folder, run.config.training.metric, run.progress, run.best
+    summary = {
+        "parameters": run.model.parameter_count,
+        "best_update": int(best["update"]) if best else None,
+        "metric": metric,
+        "best_value": metric_value(best, metric) if best and value is None else value,
+        "updates": progress.update,
+        "epochs": round(run.loop.epochs, 4),
+        "seconds": round(progress.seconds, 1),
+        "stopped": stopped,
+        "weights": weights,
+        "skipped_updates": progress.skipped,
+    }
+    write_text(folder.summary, to_json(summary))
+    write_card(folder.path)
+    write_report(folder.path)
