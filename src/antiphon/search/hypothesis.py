@@ -1,5 +1,5 @@
 """The parts that all searches share: step function, request, candidates, hypotheses, and the k highest scores."""
-# R rows = sentences x hypotheses (those of one sentence side by side), V vocabulary, B open sentences, C candidates, N columns
+# R rows = sentences x hypotheses (neighbours share a sentence), V vocabulary, B open sentences, C candidates, N columns
 
 from __future__ import annotations
 
