@@ -17,7 +17,7 @@ from fault_runs import Baseline, Forge, checkpoints
 
 from antiphon.config.load import read_config
 from antiphon.ngrams.joint import JOINT
-from antiphon.training.optimizers import learning_rate
+from antiphon.training.loop import learning_rate
 from antiphon.training.run_folder import FILES, RunFolder
 
 PNG = b"\x89PNG\r\n\x1a\n"
