@@ -19,7 +19,7 @@ from antiphon.data.augment import spec_augment, standardise
 from antiphon.data.source import Array, FileSource, Random, UnreadableError
 from antiphon.errors import MissingExtraError
 
-__all__ = ["AudioReader", "LogMel", "mel_filters", "resample", "resampled_length"]
+__all__ = ["AudioReader"]
 
 RATES = range(1000, 768_001)  # a header that says otherwise is damaged
 HUGE = 0x7F000000  # bytes

@@ -13,7 +13,7 @@ import numpy as np
 from antiphon.config.sources import PictureConfig
 from antiphon.data.source import Array, Random
 
-__all__ = ["Masks", "PictureAugmentation", "spec_augment", "standardise"]
+__all__ = ["PictureAugmentation", "spec_augment", "standardise"]
 
 LONGEST_SHARE = 5  # a mask hides at most a fifth of the time: short sounds must stay audible
 WIDEST_SHARE = 2  # and at most half of the values

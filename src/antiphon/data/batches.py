@@ -40,9 +40,6 @@ __all__ = [
     "StreamBatches",
     "batch_by_length",
     "build_noise",
-    "collate",
-    "padding_share",
-    "plan",
     "reader_threads",
     "source_batch",
 ]

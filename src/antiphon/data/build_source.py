@@ -19,7 +19,6 @@ __all__ = [
     "SOURCE_TOKENIZER",
     "TARGET_TOKENIZER",
     "ReusedTokenizers",
-    "build_tokenizer",
     "combine_sources",
     "file_source",
     "is_file",

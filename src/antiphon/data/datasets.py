@@ -23,7 +23,7 @@ from typing import NamedTuple
 from antiphon.errors import DataError, MissingExtraError
 from antiphon.files import cache_folder, publish_in_cache
 
-__all__ = ["DATASETS", "Dataset", "resolve"]
+__all__ = ["resolve"]
 
 SPLITS = ("train", "dev", "test")
 SIZES = {"train": 20_000, "dev": 500, "test": 1_000}  # of the generated letters

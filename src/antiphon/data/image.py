@@ -18,15 +18,7 @@ from antiphon.errors import AntiphonError, MissingExtraError
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = [
-    "SUFFIXES",
-    "ImageReader",
-    "fit_picture",
-    "normalise_pixels",
-    "open_picture",
-    "shown",
-    "to_picture",
-]
+__all__ = ["SUFFIXES", "ImageReader", "fit_picture", "normalise_pixels", "open_picture", "shown", "to_picture"]
 
 # Only formats that Pillow decodes itself: it passes an EPS to another program.
 

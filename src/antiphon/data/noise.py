@@ -17,7 +17,7 @@ from antiphon.config.training import NoiseConfig
 from antiphon.data.source import Ints, Random
 from antiphon.data.tokenizers import UNK, Tokenizer
 
-__all__ = ["Noise", "NoisyTokenizer", "corrupt", "delete", "infill", "mask", "permute"]
+__all__ = ["Noise"]
 
 MARKS = (".", "!", "?")
 ROWS_STREAM, TEXTS_STREAM = 1, 2  # last word of the seed, so that no two uses draw the same numbers

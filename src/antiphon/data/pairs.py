@@ -21,7 +21,7 @@ from antiphon.data.tables import ParsedLine, parse_lines
 from antiphon.errors import DataError
 from antiphon.text import plural
 
-__all__ = ["DropLog", "DroppedLine", "Example", "Pair", "file_paths", "group", "read_pairs"]
+__all__ = ["DropLog", "Example", "Pair", "file_paths", "group", "read_pairs"]
 
 LISTED = 20  # lines of each reason
 MOST_LISTED = 1000  # files that cannot be read; the rest is counted

@@ -34,7 +34,7 @@ from antiphon.data.tokenizers import LINE_END, Tokenizer
 from antiphon.errors import DataError, ModelFolderError
 from antiphon.files import cache_folder, discard, publish_in_cache
 
-__all__ = ["Corpus", "Prepared", "build_entry", "prepare"]
+__all__ = ["Prepared", "prepare"]
 
 FORMAT = 6  # part of the key of every entry: raise it when what is stored, or how it is made, changes
 REPORT_EVERY = 64  # chunks between two progress messages

@@ -18,16 +18,7 @@ from antiphon.data.source import Cells
 from antiphon.errors import DataError
 from antiphon.text import visible
 
-__all__ = [
-    "ParsedLine",
-    "TableRow",
-    "file_format",
-    "is_plain_text",
-    "parse_lines",
-    "read_table_rows",
-    "reads_lines",
-    "typical_row",
-]
+__all__ = ["ParsedLine", "file_format", "is_plain_text", "parse_lines", "read_table_rows", "reads_lines", "typical_row"]
 
 HEAD = 100  # lines that tell the number of columns of a table without a header
 QUOTED_LINES = 100  # of a quoted field of CSV; in a longer one the quote was meant as a plain character

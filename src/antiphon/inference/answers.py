@@ -21,15 +21,7 @@ from antiphon.search.hypothesis import Hypothesis
 from antiphon.search.phrases import RequiredPhrases, contains
 from antiphon.search.rerank import Reranker, by_coverage, by_likeness
 
-__all__ = [
-    "AnswerPipeline",
-    "ending_flags",
-    "forbidden_flags",
-    "map_in_threads",
-    "missing_flags",
-    "repetition_flags",
-    "unattended_flags",
-]
+__all__ = ["AnswerPipeline"]
 
 Phrases = tuple[tuple[int, ...], ...]
 Job = TypeVar("Job")

@@ -40,7 +40,7 @@ from antiphon.search.sampling import RandomStream, Sampling, random_stream, samp
 from antiphon.search.trace import Observer
 from antiphon.sequence import State
 
-__all__ = ["Engine", "EngineModel", "LoadedModel", "TorchEngine", "build_constraints", "run_search"]
+__all__ = ["Engine", "EngineModel", "LoadedModel", "TorchEngine"]
 
 # With fewer rows a product waits for its weights; with more, the values of a step no longer fit a core's cache.
 BUDGET = 4096

@@ -23,7 +23,7 @@ from antiphon.models.model import SequenceModel
 from antiphon.search.hypothesis import Check
 from antiphon.sequence import MultiSource, Sequence, State
 
-__all__ = ["Combine", "Ensemble", "ensemble_of"]
+__all__ = ["Combine", "ensemble_of"]
 
 Combine = Literal["arithmetic", "geometric"]
 

@@ -21,17 +21,12 @@ from antiphon.inference.generation import SourceSpan
 from antiphon.models.frontends.frontend import FrontEnd
 
 __all__ = [
-    "AnswerCodec",
     "Codec",
     "EncodedInput",
-    "LanguageModelCodec",
-    "SourceCodec",
-    "TextCodec",
     "UnreadableInputError",
     "build_codec",
     "chunk_size",
     "encode_inputs",
-    "split_sentences",
     "unknown_flags",
 ]
 

@@ -19,14 +19,12 @@ if TYPE_CHECKING:
     from antiphon.inference.inputs import Codec
 
 __all__ = [
-    "LARGEST_BATCH",
     "OPTIONS",
     "OURS",
     "Capabilities",
     "Option",
     "SearchKeywords",
     "SearchOptions",
-    "Utility",
     "is_given",
     "keyword_problems",
     "search_options",

@@ -22,17 +22,7 @@ from antiphon.search.hypothesis import Candidates, Hypothesis, SearchRequest, St
 from antiphon.search.trace import Observer, candidate_list
 from antiphon.sequence import State
 
-__all__ = [
-    "Backpointers",
-    "Beam",
-    "BeamPolicy",
-    "ByScore",
-    "Frontier",
-    "PatientBeam",
-    "Ranking",
-    "ShrinkingBeam",
-    "beam_search",
-]
+__all__ = ["Beam", "BeamPolicy", "PatientBeam", "ShrinkingBeam", "beam_search"]
 
 S = TypeVar("S", bound=State)
 

@@ -13,7 +13,7 @@ from antiphon.search.constraints import IMPOSSIBLE, Constraints, History
 from antiphon.search.hypothesis import Hypothesis, SearchRequest, StepFunction, first_tokens, stable_topk
 from antiphon.sequence import State
 
-__all__ = ["ChooseTokens", "greedy_search", "single_hypothesis_search"]
+__all__ = ["greedy_search", "single_hypothesis_search"]
 
 S = TypeVar("S", bound=State)
 

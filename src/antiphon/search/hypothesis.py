@@ -13,16 +13,7 @@ from torch import Tensor
 from antiphon.search.constraints import IMPOSSIBLE, Constraint
 from antiphon.sequence import State
 
-__all__ = [
-    "Candidates",
-    "Check",
-    "Hypothesis",
-    "SearchRequest",
-    "StepFunction",
-    "blockwise_topk",
-    "first_tokens",
-    "stable_topk",
-]
+__all__ = ["Candidates", "Check", "Hypothesis", "SearchRequest", "StepFunction", "first_tokens", "stable_topk"]
 
 S = TypeVar("S", bound=State)
 

@@ -12,7 +12,7 @@ from sacrebleu.metrics.chrf import CHRF
 
 from antiphon.search.hypothesis import Hypothesis
 
-__all__ = ["Reranker", "by_coverage", "by_likeness", "by_second_model", "coverage_penalty"]
+__all__ = ["Reranker", "by_coverage", "by_likeness", "by_second_model"]
 
 WHOLE = 100.0  # what a text has in common with itself
 LEAST = 1e-9  # attention to a source token; its logarithm has to be a number

@@ -14,16 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from antiphon.text import visible
 
-__all__ = [
-    "DevSample",
-    "Display",
-    "LiveDisplay",
-    "PlainDisplay",
-    "SilentDisplay",
-    "StopRequested",
-    "StopSignals",
-    "open_display",
-]
+__all__ = ["DevSample", "Display", "SilentDisplay", "StopRequested", "StopSignals", "open_display"]
 
 # Ctrl-C and SIGTERM are remembered; the loop checks between batches whether to stop.
 

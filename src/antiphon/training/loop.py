@@ -30,7 +30,7 @@ from antiphon.training.run_folder import RunFolder
 from antiphon.training.scheduled_sampling import sampling_probability
 from antiphon.training.step import training_step
 
-__all__ = ["Loop", "learning_rate"]
+__all__ = ["Loop"]
 
 LOG_EVERY = 20
 

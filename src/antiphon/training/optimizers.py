@@ -16,7 +16,7 @@ from torch.optim.sgd import sgd
 
 from antiphon.config.schema import TrainingConfig
 
-__all__ = ["SGD", "Adam", "Optimizer", "build_optimizer"]
+__all__ = ["Optimizer", "build_optimizer"]
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 

@@ -27,14 +27,7 @@ from antiphon.errors import ModelFolderError, RunError
 from antiphon.files import discard, disk_errors, sweep, to_json, write_text
 from antiphon.model_folder import MANIFEST, SOURCE_TOKENIZER, TARGET_TOKENIZER, read_folder_config
 
-__all__ = [
-    "FILES",
-    "RunFolder",
-    "has_same_config",
-    "refuse_changed_config",
-    "refuse_changed_data",
-    "refuse_foreign_folder",
-]
+__all__ = ["RunFolder", "has_same_config", "refuse_changed_config", "refuse_changed_data", "refuse_foreign_folder"]
 
 # Resume checks: every reason not to train in a folder, with its remedy.
 

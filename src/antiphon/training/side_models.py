@@ -19,7 +19,7 @@ from antiphon.ngrams.shortlist import Shortlist, learn_shortlist
 from antiphon.ngrams.train_joint import Say, learn_joint
 from antiphon.text import format_reasons
 
-__all__ = ["MOST_PAIRS", "counted_pairs", "joint_of", "make_joint", "make_shortlist"]
+__all__ = ["joint_of", "make_joint", "make_shortlist"]
 
 MOST_PAIRS = 200_000  # pairs that are counted
 

@@ -23,16 +23,7 @@ from antiphon.models.model import EncoderDecoder, SequenceModel
 from antiphon.sequence import Sequence, State
 from antiphon.training.scheduled_sampling import NEVER_SAMPLED, forward_with_sampling
 
-__all__ = [
-    "Loss",
-    "StepResult",
-    "cross_entropy",
-    "ctc_length_warnings",
-    "guided_attention_loss",
-    "hard_alignment",
-    "reinforce_loss",
-    "training_step",
-]
+__all__ = ["ctc_length_warnings", "training_step"]
 
 Ints = npt.NDArray[np.integer[Any]]
 
