@@ -23,9 +23,16 @@ from wishing_models import Leaning, wishing_model
 
 from antiphon.config import schema
 from antiphon.config.networks import RegisteredEncoderConfig
-from antiphon.config.schema import Config, DataConfig, DecodingConfig, TextConfig
+from antiphon.config.schema import (
+    Config,
+    DataConfig,
+    DecodingConfig,
+    InfillConfig,
+    NoiseConfig,
+    TextConfig,
+    TrainingConfig,
+)
 from antiphon.config.sections import Section
-from antiphon.config.training import InfillConfig, NoiseConfig, TrainingConfig
 from antiphon.data.prepare import Prepared, prepare
 from antiphon.data.tokenizers import EOS, CharacterTokenizer
 from antiphon.errors import DataError

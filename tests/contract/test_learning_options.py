@@ -11,7 +11,7 @@ import torch
 from tiny_runs import BASE, Ran, distance, run, tiny_config, write_pairs
 from torch import Tensor
 
-from antiphon.config.training import InfillConfig, NoiseConfig
+from antiphon.config.schema import InfillConfig, NoiseConfig
 from antiphon.data.batches import PairBatches
 from antiphon.data.prepare import prepare
 from antiphon.data.tokenizers import EOS, UNK

@@ -15,9 +15,9 @@ from pydantic import BaseModel
 from safetensors.torch import load_file
 from tiny_runs import Ran, distance, run, same, tiny_config, write_pairs
 
-from antiphon.config.schema import EvaluationConfig
-from antiphon.config.training import (
+from antiphon.config.schema import (
     AdamConfig,
+    EvaluationConfig,
     GuidedAttentionConfig,
     PlateauConfig,
     ScheduleConfig,

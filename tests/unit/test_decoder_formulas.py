@@ -21,7 +21,7 @@ from antiphon.config.networks import (
     StaticContextConfig,
 )
 from antiphon.data.batches import source_batch
-from antiphon.models.decoders.attention_decoders import BahdanauDecoder, LuongDecoder
+from antiphon.models.decoders.decoder import BahdanauDecoder, LuongDecoder
 from antiphon.models.layers.recurrent import RecurrentStack
 from antiphon.models.model import EncoderDecoder, SequenceModel
 from antiphon.sequence import Memory

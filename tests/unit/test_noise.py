@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.config.schema import DataConfig, TextConfig
-from antiphon.config.training import NoiseConfig, TrainingConfig
+from antiphon.config.schema import DataConfig, NoiseConfig, TextConfig, TrainingConfig
 from antiphon.data.batches import build_noise, collate
 from antiphon.data.corpus import Corpus, Ragged
 from antiphon.data.noise import Noise, NoisyTokenizer, corrupt, delete, infill, mask, permute

@@ -13,7 +13,7 @@ from tiny_models import fill
 from torch import Tensor, nn
 from torch.optim import SGD, Adam, AdamW
 
-from antiphon.config.training import AdamConfig, SGDConfig, TrainingConfig
+from antiphon.config.schema import AdamConfig, SGDConfig, TrainingConfig
 from antiphon.training.optimizers import Optimizer, build_optimizer
 
 CONFIGS = {

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tiny_models import close, tensors, tiny_model
 
 from antiphon.config.networks import LanguageModelConfig
-from antiphon.config.training import ScheduleConfig, TrainingConfig
+from antiphon.config.schema import ScheduleConfig, TrainingConfig
 from antiphon.data.batches import PairBatches, StreamBatches, source_batch
 from antiphon.data.corpus import Corpus, Ragged
 from antiphon.data.tokenizers import EOS, PAD

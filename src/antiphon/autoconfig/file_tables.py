@@ -15,9 +15,16 @@ import numpy as np
 from antiphon.autoconfig.columns import TARGET_NAMES
 from antiphon.autoconfig.text_profile import TextProfile, choose_metrics, choose_tokens, clamp, round_up, with_tokens
 from antiphon.config.networks import EncoderDecoderConfig
-from antiphon.config.schema import Config, DataConfig, DecodingConfig, EvaluationConfig, TextConfig
+from antiphon.config.schema import (
+    Config,
+    DataConfig,
+    DecodingConfig,
+    EvaluationConfig,
+    ScheduleConfig,
+    TextConfig,
+    TrainingConfig,
+)
 from antiphon.config.sources import ImageConfig
-from antiphon.config.training import ScheduleConfig, TrainingConfig
 from antiphon.data.build_source import file_source
 from antiphon.data.lines import read_lines
 from antiphon.data.pairs import Pair

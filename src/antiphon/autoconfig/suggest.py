@@ -28,8 +28,15 @@ from antiphon.config.networks import (
     PlainConfig,
     RecurrentEncoderConfig,
 )
-from antiphon.config.schema import Config, DataConfig, DecodingConfig, EvaluationConfig, TextConfig
-from antiphon.config.training import ScheduleConfig, TrainingConfig
+from antiphon.config.schema import (
+    Config,
+    DataConfig,
+    DecodingConfig,
+    EvaluationConfig,
+    ScheduleConfig,
+    TextConfig,
+    TrainingConfig,
+)
 from antiphon.config.yaml_text import write_value
 from antiphon.data.encode import describe_hold_out
 from antiphon.data.lines import read_lines

@@ -95,11 +95,11 @@ class OrRegistered:
         )
 
     def _validate(self, value: Any, built_in: core_schema.ValidatorFunctionWrapHandler) -> Any:  # noqa: ANN401 (any YAML value)
-        if value in registered_names(self.group):
-            return value
         try:
             return built_in(value)
         except ValidationError:
+            if value in registered_names(self.group):
+                return value
             names = ", ".join(map(repr, known_names(self.group)))
             raise PydanticKnownError("literal_error", {"expected": names}) from None
 

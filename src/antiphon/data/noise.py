@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from antiphon.config.training import NoiseConfig
+from antiphon.config.schema import NoiseConfig
 from antiphon.data.source import Ints, Random
 from antiphon.data.tokenizers import UNK, Tokenizer
 

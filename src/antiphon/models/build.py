@@ -19,8 +19,7 @@ from antiphon.errors import ConfigError
 from antiphon.models import attention
 from antiphon.models.attention import Alignment, AttentionContext, Score
 from antiphon.models.build_frontends import FRONT_ENDS, SourceSpec, build_front_end
-from antiphon.models.decoders.attention_decoders import BahdanauDecoder, LuongDecoder
-from antiphon.models.decoders.decoder import AttentionDecoder, Bridge, DirectBridge
+from antiphon.models.decoders.decoder import AttentionDecoder, BahdanauDecoder, Bridge, DirectBridge, LuongDecoder
 from antiphon.models.decoders.plain import PlainDecoder
 from antiphon.models.decoders.static_context import POOLS, StaticContext
 from antiphon.models.decoders.transformer_decoder import TransformerDecoder

@@ -1,6 +1,6 @@
-"""The interface of decoders, their states as values, and the layers at both ends: bridges and the output layer."""
+"""The interface of decoders, recurrent decoders with attention, and the layers at their ends: bridge and output."""
 # B sentences, R = B x hypotheses rows, T steps, P steps before, S source steps, V vocabulary, L layers, N heads
-# H encoder state, D decoder state, C context
+# E embedding, H encoder state, D decoder state, C context
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from antiphon.models.layers.recurrent import RecurrentStack
 from antiphon.sequence import Memory, Sequence, State
 
 __all__ = [
-    "AttentionDecoder", "AttentionWeights", "Bridge", "Decoder", "DirectBridge", "OutputLayer", "PrefixDecoder",
-    "RecurrentState", "Step",
+    "AttentionDecoder", "AttentionWeights", "BahdanauDecoder", "Bridge", "Decoder", "DirectBridge", "LuongDecoder",
+    "OutputLayer", "PrefixDecoder", "RecurrentState", "Step",
 ]  # fmt: skip
 
 S = TypeVar("S", bound=State)
@@ -138,6 +138,61 @@ class AttentionDecoder(Decoder[RecurrentState]):
             query = torch.cat([tops, attended.context, words], dim=-1)
             logits, copied = self.copying(logits, query, attended.weights, state.source.copies)
         return Step(logits, state, attended.weights, attended.sampled, copied)
+
+
+class BahdanauDecoder(AttentionDecoder):
+    """c_i = Σ_j α_ij h_j with α from s_{i-1};  s_i = g(s_{i-1}, [y_{i-1}; c_i]);  o_i = tanh(W [s_i; c_i; y_{i-1}])"""
+
+    word_in_output = True
+
+    def forward(self, tokens: Tensor, state: RecurrentState) -> Step[RecurrentState]:
+        words = self.embedding(tokens)  # [R, T, E]
+        layers, states, steps = state.layers, [], []
+        for word in words.unbind(dim=1):
+            step: Attended = self.context(layers[0][:, -1:], state.source)  # the query is the top state s_{i-1}
+            top, layers = self.stack.step(torch.cat([word, step.context.squeeze(1)], dim=-1), layers)
+            steps.append(step)
+            states.append(top)
+        tops, attended = torch.stack(states, dim=1), Attended.concat(steps)
+        outputs = torch.tanh(self.combine(torch.cat([tops, attended.context, words], dim=-1)))  # [R, T, D]
+        after = RecurrentState(layers, state.attended, state.source)
+        return self._predict(self.dropout(outputs), words, tops, attended, after)
+
+
+class LuongDecoder(AttentionDecoder):
+    """s_i = g(s_{i-1}, y_{i-1});  c_i = Σ_j α_ij h_j with α from s_i;  o_i = tanh(W1 s_i + W2 c_i)
+
+    With input feeding the step is s_i = g(s_{i-1}, [y_{i-1}; o_{i-1}]). Without it no step depends on the attention of
+    another, so the recurrent network runs over all steps at once.
+    """
+
+    word_in_output = False
+
+    def forward(self, tokens: Tensor, state: RecurrentState) -> Step[RecurrentState]:
+        words = self.embedding(tokens)  # [R, T, E]
+        if self.input_feeding:
+            return self._step_by_step(words, state)
+        tops, layers = self.stack.run(words, state.layers)
+        outputs, attended = self._attend(tops, state.source)
+        return self._predict(outputs, words, tops, attended, RecurrentState(layers, state.attended, state.source))
+
+    def _step_by_step(self, words: Tensor, state: RecurrentState) -> Step[RecurrentState]:
+        layers, output, states, outputs, steps = state.layers, state.attended, [], [], []
+        for word in words.unbind(dim=1):
+            top, layers = self.stack.step(torch.cat([word, output], dim=-1), layers)
+            attentional, step = self._attend(top.unsqueeze(1), state.source)
+            output = attentional.squeeze(1)
+            states.append(top)
+            outputs.append(output)
+            steps.append(step)
+        tops, after = torch.stack(states, dim=1), RecurrentState(layers, output, state.source)
+        return self._predict(torch.stack(outputs, dim=1), words, tops, Attended.concat(steps), after)
+
+    def _attend(self, tops: Tensor, source: ProjectedMemory) -> tuple[Tensor, Attended]:
+        """Top states [R, T, D] → outputs o [R, T, D] with dropout, and their attention."""
+        attended: Attended = self.context(tops, source)
+        outputs = torch.tanh(self.combine(torch.cat([tops, attended.context], dim=-1)))  # [W1 W2] [s; c]
+        return self.dropout(outputs), attended
 
 
 class OutputLayer(nn.Linear):
