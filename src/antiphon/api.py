@@ -31,7 +31,7 @@ from antiphon.plots.positional_encoding import draw_positions, position_tables
 from antiphon.plots.search_tree import draw_tree
 from antiphon.plots.sentence_map import Pool, SentenceMap, draw_map, make_map
 from antiphon.training.check import CheckReport, check_run
-from antiphon.training.display import Display, SilentDisplay
+from antiphon.training.display import Display
 from antiphon.training.run import train_run
 from antiphon.training.side_models import make_joint, make_shortlist
 
@@ -103,7 +103,7 @@ def train(
     chosen = _read(config, overrides)
     name = "run" if isinstance(config, Config) else Path(config).stem
     folder = Path(out) if out is not None else Path("runs") / name
-    train_run(chosen, folder, display=display or SilentDisplay(), fresh=fresh)
+    train_run(chosen, folder, display=display or Display(), fresh=fresh)
     return folder
 
 

@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from antiphon.config.schema import Config
-from antiphon.training.display import SilentDisplay
+from antiphon.training.display import Display
 from antiphon.training.run import train_run
 
 WORDS = ["".join(letters) for length in (1, 2, 3) for letters in product("abcd", repeat=length)][::2]
@@ -39,7 +39,7 @@ BASE: dict[str, Any] = {
 }
 
 
-class Watch(SilentDisplay):
+class Watch(Display):
     """Writes down what a person would be shown."""
 
     def __init__(self) -> None:

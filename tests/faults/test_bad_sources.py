@@ -14,7 +14,7 @@ from antiphon.config.schema import Config, DataConfig
 from antiphon.data.pairs import DropLog, read_pairs
 from antiphon.data.prepare import prepare
 from antiphon.errors import DataError, UserError
-from antiphon.training.display import SilentDisplay
+from antiphon.training.display import Display
 from antiphon.training.run import train_run
 
 GOOD = np.ones((3, 4), np.float32)
@@ -70,7 +70,7 @@ def test_check_lists_every_file_that_cannot_be_used(tmp_path: Path) -> None:
 
 def test_training_stops_before_it_begins(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="9 examples cannot be read"):
-        train_run(config(bad_table(tmp_path / "data")), tmp_path / "run", display=SilentDisplay())
+        train_run(config(bad_table(tmp_path / "data")), tmp_path / "run", display=Display())
     assert not (tmp_path / "run" / "checkpoints").exists()
 
 
@@ -137,7 +137,7 @@ def test_a_file_that_changes_is_noticed(tmp_path: Path) -> None:
 def test_a_file_that_goes_while_training_is_named(tmp_path: Path) -> None:
     table = write_table(tmp_path / "data", 20)
 
-    class Thief(SilentDisplay):
+    class Thief(Display):
         def update(self, row: dict[str, float], total: int) -> None:  # noqa: ARG002
             for path in (tmp_path / "data" / "arrays").iterdir():
                 path.unlink()
@@ -159,7 +159,7 @@ def test_a_tab_inside_one_of_several_sources_is_a_fault(tmp_path: Path) -> None:
 
 def test_generate_names_the_line(tmp_path: Path) -> None:
     table = write_table(tmp_path / "data", 20)
-    train_run(config(table), tmp_path / "run", display=SilentDisplay())
+    train_run(config(table), tmp_path / "run", display=Display())
     generator = api.load(tmp_path / "run")
     good = str(tmp_path / "data" / "arrays" / "0.npy")
     with pytest.raises(UserError) as caught:

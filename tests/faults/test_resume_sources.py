@@ -9,7 +9,7 @@ import pytest
 from feature_tables import values, write_table
 
 from antiphon.config.schema import Config
-from antiphon.training.display import SilentDisplay
+from antiphon.training.display import Display
 from antiphon.training.run import train_run
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
@@ -19,7 +19,7 @@ class Stopped(Exception):  # noqa: N818 (as if by a kill)
     """Nothing is saved."""
 
 
-class Fuse(SilentDisplay):
+class Fuse(Display):
     """Breaks off after so many updates."""
 
     def __init__(self, updates: int) -> None:
@@ -47,7 +47,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Config:
 def whole(config: Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that nothing broke."""
     run = tmp_path_factory.mktemp("whole") / "run"
-    train_run(config, run, display=SilentDisplay())
+    train_run(config, run, display=Display())
     return run
 
 
@@ -56,7 +56,7 @@ def test_a_broken_run_ends_in_the_same_bytes(broken: int, config: Config, whole:
     again = tmp_path / "again"
     with pytest.raises(Stopped):
         train_run(config, again, display=Fuse(broken))
-    train_run(config, again, display=SilentDisplay())
+    train_run(config, again, display=Display())
     assert (again / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
     last = sorted(path.name for path in (whole / "checkpoints").iterdir())[-1]
     for name in ("model.safetensors", "optimizer.safetensors"):

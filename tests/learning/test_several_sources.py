@@ -11,7 +11,7 @@ import pytest
 
 import antiphon
 from antiphon.config.schema import Config
-from antiphon.training.display import SilentDisplay
+from antiphon.training.display import Display
 from antiphon.training.run import train_run
 
 WORDS: dict[str, Any] = {"tokens": "words"}
@@ -53,7 +53,7 @@ def test_copy_the_one_that_is_asked_for(encoder: object, tmp_path: Path) -> None
         "decoding": {"max_length": 6, "beam": 1},
         "evaluation": {"metrics": ["exact_match"]},
     }
-    train_run(Config.model_validate(values), tmp_path / "run", display=SilentDisplay())
+    train_run(Config.model_validate(values), tmp_path / "run", display=Display())
     generator = antiphon.load(tmp_path / "run")
     result = antiphon.evaluate(generator, str(tmp_path / "test.tsv"))
     assert result.values["exact_match"].value >= 90.0

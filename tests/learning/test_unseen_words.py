@@ -11,7 +11,7 @@ import pytest
 
 import antiphon
 from antiphon.config.schema import Config
-from antiphon.training.display import SilentDisplay
+from antiphon.training.display import Display
 from antiphon.training.run import train_run
 
 WORDS = [f"w{number}" for number in range(90)]
@@ -64,7 +64,7 @@ def trained(model: dict[str, Any], copy: bool, folder: Path) -> antiphon.Generat
         "decoding": {"max_length": 6, "beam": 1},
     }
     run = folder / f"copy-{copy}"
-    train_run(Config.model_validate(values), run, display=SilentDisplay())
+    train_run(Config.model_validate(values), run, display=Display())
     return antiphon.load(run)
 
 

@@ -21,7 +21,7 @@ from antiphon.ngrams.train_joint import align, count_ngrams
 from antiphon.search.hypothesis import Hypothesis
 from antiphon.search.rerank import by_second_model
 from antiphon.training import side_models as counting
-from antiphon.training.display import Display, SilentDisplay
+from antiphon.training.display import Display
 
 
 def counted(pairs: list[IdPair]) -> JointNgrams:
@@ -171,7 +171,7 @@ def test_they_are_counted_for_a_run_and_kept_in_its_folder(tmp_path: Path, monke
     assert "joint" in antiphon.load(run).rerankers
 
 
-class Looking(SilentDisplay):
+class Looking(Display):
     """Is it there at the first update?"""
 
     def __init__(self, path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import asdict
 
 import pytest
 
@@ -27,7 +28,7 @@ def test_progress_survives_json() -> None:
         update=7, epoch=2, batch=3, skipped=1, skipped_in_a_row=1, seconds=1.5, loss_sum=0.1 + 0.2, loss_count=9
     )
     progress.history = rows(2.5, 1 / 3)
-    assert Progress.from_json(json.loads(json.dumps(progress.to_json()))) == progress
+    assert Progress(**json.loads(json.dumps(asdict(progress)))) == progress
 
 
 def test_mean_loss_is_a_sum_by_a_count() -> None:

@@ -20,7 +20,7 @@ from antiphon.data.batches import PairBatches, StreamBatches, source_batch
 from antiphon.data.corpus import Corpus, Ragged
 from antiphon.data.tokenizers import EOS, PAD
 from antiphon.training.checkpoints import Checkpoints, LoopStatus, Progress
-from antiphon.training.display import SilentDisplay
+from antiphon.training.display import Display
 from antiphon.training.loop import Loop
 from antiphon.training.optimizers import SGD
 from antiphon.training.run_folder import RunFolder
@@ -119,7 +119,7 @@ def test_no_gradient_flows_over_a_seam(monkeypatch: pytest.MonkeyPatch, tmp_path
     Loop(
         config=TrainingConfig(epochs=1, schedule=ScheduleConfig(warmup=0)), model=model, frozen=[], batches=batches,
         progress=Progress(), optimizer=SGD(model), checkpoints=Checkpoints(tmp_path), folder=RunFolder(tmp_path),
-        display=SilentDisplay(), evaluate=evaluate, check_signals=lambda: None,
+        display=Display(), evaluate=evaluate, check_signals=lambda: None,
     ).run()  # fmt: skip
     assert len(handed) == len(batches.plan(0)) == 2
     assert handed[0] is None

@@ -14,7 +14,7 @@ from torch import Tensor
 from antiphon.config.schema import Config
 from antiphon.errors import ConfigError
 from antiphon.model_folder import LoadedModel, fresh_model, load_model
-from antiphon.training.display import SilentDisplay
+from antiphon.training.display import Display
 from antiphon.training.run import train_run
 from antiphon.training.transfer import transfer_weights
 
@@ -27,7 +27,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def soft(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = tmp_path_factory.mktemp("runs") / "soft"
-    train_run(Config.model_validate(values(table, max_updates=3)), run, display=SilentDisplay(), fresh=False)
+    train_run(Config.model_validate(values(table, max_updates=3)), run, display=Display(), fresh=False)
     return run
 
 
@@ -57,7 +57,7 @@ def test_hard_attention_begins_with_soft(soft: Path, table: Path) -> None:
 
 def test_a_frozen_encoder_stays_with_its_front(soft: Path, table: Path, tmp_path: Path) -> None:
     config = beginning_with(soft, table, encoder={"freeze": True})
-    train_run(config, tmp_path / "run", display=SilentDisplay(), fresh=False)
+    train_run(config, tmp_path / "run", display=Display(), fresh=False)
     before, after = load_model(soft).model.state_dict(), load_model(tmp_path / "run").model.state_dict()
     same = {name for name, tensor in after.items() if torch.equal(tensor, before[name])}
     assert {name for name in after if name.startswith(("source.", "encoder."))} <= same

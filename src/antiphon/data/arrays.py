@@ -19,7 +19,7 @@ from antiphon.config.sources import FeaturesConfig
 from antiphon.data.augment import spec_augment, standardise
 from antiphon.data.source import Array, FileSource, Random, UnreadableError
 
-__all__ = ["FeaturesReader"]
+__all__ = ["HEADERS", "FeaturesReader"]
 
 NAME = "features"  # of the array that is read where an .npz has several
 VERSIONS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}

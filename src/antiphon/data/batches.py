@@ -345,10 +345,6 @@ class PrefetchedBatches(Batches):
         self._places: dict[int, int] = {}  # the first row of a batch -> its place in the plan
         self._waiting: dict[int, Future[Batch]] = {}
 
-    @property
-    def forbidden(self) -> tuple[int, ...]:
-        return self.inner.forbidden
-
     def plan(self, epoch: int) -> list[Ints]:
         for future in self._waiting.values():
             future.cancel()

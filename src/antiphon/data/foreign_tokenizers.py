@@ -12,9 +12,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tokenizers import Encoding
-from tokenizers import Tokenizer as Inner
 
-from antiphon.data.subwords import piece_bytes, whole_characters
+from antiphon.data.subwords import load_inner, piece_bytes, readable, whole_characters
 from antiphon.data.tokenizers import SILENT, SPECIALS, UNK, Tokenizer
 
 __all__ = ["UNKNOWN", "PieceTokenizer"]
@@ -37,10 +36,7 @@ class PieceTokenizer(Tokenizer):
     ) -> None:
         self.kind = kind
         self._pieces, self._lead, self._silent = list(pieces), list(lead), list(silent)
-        try:
-            self._inner = Inner.from_str(model)
-        except Exception as error:  # the Rust side raises plain Exception
-            raise ValueError(f"tokenizers cannot read the model: {error}") from error
+        self._inner = load_inner(model)
         self._alphabet = _Alphabet.of(json.loads(model))
         numbers = {piece: number for number, piece in enumerate(pieces, start=FIRST)}
         self._before = [numbers[piece] for piece in lead]
@@ -67,8 +63,7 @@ class PieceTokenizer(Tokenizer):
         return self._alphabet.trimmed(spoken.decode("utf-8", "replace"))
 
     def symbols(self, ids: Sequence[int]) -> list[str]:
-        """One readable string for each id: spaces as ▁, parts of a character in hex (\\xe2)."""
-        return [self._bytes[number].decode("utf-8", "backslashreplace").replace(" ", "▁") for number in ids]
+        return [readable(self._bytes[number]) for number in ids]
 
     def unknown(self, text: str) -> list[str]:
         """The parts of the text that are no piece."""

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from antiphon.config.schema import NoiseConfig
 from antiphon.data.source import Ints, Random
-from antiphon.data.tokenizers import UNK, Tokenizer
+from antiphon.data.tokenizers import UNK, Tokenizer, WrappedTokenizer
 
 __all__ = ["Noise"]
 
@@ -108,17 +107,15 @@ class Noise:
         return corrupt(ids, np.random.default_rng(seed), self.config, self.ends) if len(ids) else ids
 
 
-class NoisyTokenizer(Tokenizer):
+class NoisyTokenizer(WrappedTokenizer):
     """Adds noise to what it encodes, to each text always the same, so that dev measures the pretext task.
 
-    For evaluations during training only; it is never saved.
+    For evaluations during training only.
     """
 
     def __init__(self, noise: Noise) -> None:
-        self.inner = noise.tokenizer
+        super().__init__(noise.tokenizer)
         self.noise = noise
-        self.kind = self.inner.kind
-        self.size = self.inner.size
 
     def shown(self, line: str) -> str:
         return self.decode(self.encode(line))
@@ -128,15 +125,3 @@ class NoisyTokenizer(Tokenizer):
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         return [self.noise.of_text(text, ids) for text, ids in zip(texts, self.inner.encode_batch(texts), strict=True)]
-
-    def decode(self, ids: Sequence[int]) -> str:
-        return self.inner.decode(ids)
-
-    def symbols(self, ids: Sequence[int]) -> list[str]:
-        return self.inner.symbols(ids)
-
-    def unknown(self, text: str) -> list[str]:
-        return self.inner.unknown(text)
-
-    def content(self) -> dict[str, Any]:
-        return self.inner.content()

@@ -19,7 +19,7 @@ from antiphon.config.schema import TextConfig
 from antiphon.data.tokenizers import SILENT, SPECIALS, Tokenizer
 from antiphon.errors import DataError
 
-__all__ = ["SubwordTokenizer", "piece_bytes", "train_subwords", "whole_characters"]
+__all__ = ["SubwordTokenizer", "load_inner", "piece_bytes", "readable", "train_subwords", "whole_characters"]
 
 FIRST = len(SPECIALS)
 BYTES = 256
@@ -33,10 +33,7 @@ class SubwordTokenizer(Tokenizer):
     def __init__(self, kind: str, characters: str, model: str) -> None:
         self.kind = kind
         self._characters = frozenset(characters)
-        try:
-            self._inner = Inner.from_str(model)
-        except Exception as error:  # the Rust side raises plain Exception
-            raise ValueError(f"tokenizers cannot read the model: {error}") from error
+        self._inner = load_inner(model)
         pieces = sorted(self._inner.get_vocab().items(), key=lambda item: item[1])
         self._bytes = [special.encode() for special in SPECIALS] + [piece_bytes(piece) for piece, _ in pieces]
         self.size = len(self._bytes)
@@ -54,8 +51,7 @@ class SubwordTokenizer(Tokenizer):
         return text.removeprefix(" ")
 
     def symbols(self, ids: Sequence[int]) -> list[str]:
-        """One readable string for each id: spaces as ▁, parts of a character in hex (\\xe2)."""
-        return [self._bytes[number].decode("utf-8", "backslashreplace").replace(" ", "▁") for number in ids]
+        return [readable(self._bytes[number]) for number in ids]
 
     def unknown(self, text: str) -> list[str]:
         """The characters (code points) that training did not see, or too rarely."""
@@ -63,6 +59,19 @@ class SubwordTokenizer(Tokenizer):
 
     def content(self) -> dict[str, Any]:
         return {"characters": "".join(sorted(self._characters)), "model": json.loads(self._inner.to_str())}
+
+
+def load_inner(model: str) -> Inner:
+    """The inner tokenizer of its JSON; ValueError if it is damaged."""
+    try:
+        return Inner.from_str(model)
+    except Exception as error:  # the Rust side raises plain Exception
+        raise ValueError(f"tokenizers cannot read the model: {error}") from error
+
+
+def readable(piece: bytes) -> str:
+    """A piece for people: spaces as ▁, parts of a character in hex (\\xe2)."""
+    return piece.decode("utf-8", "backslashreplace").replace(" ", "▁")
 
 
 def train_subwords(texts: Iterable[str], config: TextConfig, where: str) -> SubwordTokenizer:

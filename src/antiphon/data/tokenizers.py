@@ -35,6 +35,7 @@ __all__ = [
     "UNK",
     "StreamTokenizer",
     "Tokenizer",
+    "WrappedTokenizer",
     "by_number",
     "by_symbol",
     "damaged",
@@ -237,26 +238,47 @@ def line_end(tokenizer: Tokenizer) -> int:
     return tokenizer.encode(LINE_END)[0] if tokenizer.spells else EOS
 
 
-class StreamTokenizer(Tokenizer):
-    """Texts of any number of lines as one stream, in which a line end is a token; it is never saved."""
+class WrappedTokenizer(Tokenizer):
+    """A tokenizer that encodes differently from the one inside it; it is never saved."""
 
-    def __init__(self, lines: Tokenizer) -> None:
-        self.lines = lines
-        self.kind, self.spells = lines.kind, lines.spells
-        self.size = lines.size
-        self.line_end = line_end(lines)
+    def __init__(self, inner: Tokenizer) -> None:
+        self.inner = inner
+        self.kind, self.spells, self.size = inner.kind, inner.spells, inner.size
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return self.inner.decode(ids)
+
+    def joined(self, pieces: Sequence[str]) -> str:
+        return self.inner.joined(pieces)
+
+    def symbols(self, ids: Sequence[int]) -> list[str]:
+        return self.inner.symbols(ids)
+
+    def unknown(self, text: str) -> list[str]:
+        return self.inner.unknown(text)
+
+    def content(self) -> dict[str, Any]:
+        return self.inner.content()
+
+
+class StreamTokenizer(WrappedTokenizer):
+    """Texts of any number of lines as one stream, in which a line end is a token."""
+
+    def __init__(self, inner: Tokenizer) -> None:
+        super().__init__(inner)
+        self.line_end = line_end(inner)
 
     def encode(self, text: str) -> list[int]:
         return self.encode_batch([text])[0]
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         if self.spells:
-            return self.lines.encode_batch(texts)
+            return self.inner.encode_batch(texts)
         split = [text.split(LINE_END) for text in texts]
-        rows = iter(self.lines.encode_batch(list(chain.from_iterable(split))))
-        return [self._joined(lines, islice(rows, len(lines))) for lines in split]
+        rows = iter(self.inner.encode_batch(list(chain.from_iterable(split))))
+        return [self._join_lines(lines, islice(rows, len(lines))) for lines in split]
 
-    def _joined(self, lines: list[str], rows: islice[list[int]]) -> list[int]:
+    def _join_lines(self, lines: list[str], rows: islice[list[int]]) -> list[int]:
         """An empty line has no tokens but its end, whatever a sub-word tokenizer makes of nothing."""
         ids: list[int] = []
         for number, (line, row) in enumerate(zip(lines, rows, strict=True)):
@@ -266,26 +288,17 @@ class StreamTokenizer(Tokenizer):
 
     def decode(self, ids: Sequence[int]) -> str:
         if self.spells:
-            return self.lines.decode(ids)
+            return self.inner.decode(ids)
         lines: list[list[int]] = [[]]
         for number in ids:
             if number == self.line_end:
                 lines.append([])
             else:
                 lines[-1].append(number)
-        return LINE_END.join(self.lines.decode(line) for line in lines)
-
-    def joined(self, pieces: Sequence[str]) -> str:
-        return self.lines.joined(pieces)
-
-    def symbols(self, ids: Sequence[int]) -> list[str]:
-        return self.lines.symbols(ids)
+        return LINE_END.join(self.inner.decode(line) for line in lines)
 
     def unknown(self, text: str) -> list[str]:
-        return self.lines.unknown(text if self.spells else text.replace(LINE_END, " "))
-
-    def content(self) -> dict[str, Any]:
-        return self.lines.content()
+        return self.inner.unknown(text if self.spells else text.replace(LINE_END, " "))
 
 
 # The target token of each source token, for a decoder that copies.

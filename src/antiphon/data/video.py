@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from antiphon.config.sources import FramesConfig
+from antiphon.data.arrays import HEADERS
 from antiphon.data.augment import PictureAugmentation
 from antiphon.data.image import SUFFIXES, fit_picture, normalise_pixels, open_picture, shown, to_picture
 from antiphon.data.source import Array, FileSource, Random, UnreadableError
@@ -83,7 +84,8 @@ def _natural_key(name: str) -> list[tuple[str, int]]:
 def _array(path: Path) -> Array:
     """The array, mapped from the file."""
     try:
-        array = np.lib.format.open_memmap(path, mode="r")  # refuses Python objects, and archives
+        with HEADERS:
+            array = np.lib.format.open_memmap(path, mode="r")  # refuses Python objects, and archives
     except FileNotFoundError as error:
         raise UnreadableError("no such file") from error
     except (OSError, ValueError, EOFError) as error:

@@ -62,10 +62,14 @@ class AnswerPipeline:
             )
             return self._build(chosen, hypotheses)
 
-        found: dict[int, Generation] = {}
+        found = {
+            row: Generation(text="", tokens=[], score=0.0, log_probs=[], source_tokens=[], flags=encoded.flags)
+            for row, encoded in enumerate(inputs)
+            if encoded.skip
+        }
         for batch, answers in zip(batches, map_in_threads(answer, batches, self.engine.workers), strict=True):
             found |= zip(batch, answers, strict=True)
-        return [found[row] if row in found else _no_answer(encoded) for row, encoded in enumerate(inputs)]
+        return [found[row] for row in range(len(inputs))]
 
     def _build(self, batch: list[EncodedInput], hypotheses: list[list[Hypothesis]]) -> list[Generation]:
         rows = zip(batch, hypotheses, strict=True)
@@ -171,10 +175,6 @@ def _origin(step: int, weights: np.ndarray, copies: Copies | None) -> int:
     if copies is not None and copies.shares[step] > 0.0:
         return copies.positions[step]
     return int(weights[step, :-1].argmax())
-
-
-def _no_answer(encoded: EncodedInput) -> Generation:
-    return Generation(text="", tokens=[], score=0.0, log_probs=[], source_tokens=[], flags=encoded.flags)
 
 
 def map_in_threads(work: Callable[[Job], Result], jobs: list[Job], workers: int) -> Iterator[Result]:

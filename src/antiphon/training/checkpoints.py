@@ -46,13 +46,6 @@ class Progress:
     loss_count: int = 0
     history: list[dict[str, float]] = field(default_factory=list)  # one row an evaluation
 
-    @classmethod
-    def from_json(cls, values: dict[str, Any]) -> Progress:
-        return cls(**values)
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
     @property
     def mean_loss(self) -> float:
         """The training loss per token since the last evaluation."""
@@ -140,7 +133,7 @@ class Checkpoint:
         return load_file(self.folder / WEIGHTS)
 
     def progress(self) -> Progress:
-        return Progress.from_json(json.loads((self.folder / PROGRESS).read_text("utf-8")))
+        return Progress(**json.loads((self.folder / PROGRESS).read_text("utf-8")))
 
     def _manifest(self) -> dict[str, Any]:
         manifest = json.loads((self.folder / MANIFEST).read_text("utf-8"))
@@ -212,7 +205,7 @@ class Checkpoints:
             # Not safetensors' own save_file: its error for a full disk is not an OSError.
             (folder / WEIGHTS).write_bytes(save(weights))
             (folder / OPTIMIZER).write_bytes(save(state))
-            (folder / PROGRESS).write_text(to_json(progress.to_json()), "utf-8")
+            (folder / PROGRESS).write_text(to_json(asdict(progress)), "utf-8")
             manifest = {
                 "finite": finite and progress.skipped_in_a_row == 0,
                 "made_with": numerical_environment(),

@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 from types import FrameType, TracebackType
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.markup import escape
@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from antiphon.text import visible
 
-__all__ = ["DevSample", "Display", "SilentDisplay", "StopRequested", "StopSignals", "open_display"]
+__all__ = ["DevSample", "Display", "StopRequested", "StopSignals", "open_display"]
 
 # Ctrl-C and SIGTERM are remembered; the loop checks between batches whether to stop.
 
@@ -79,8 +79,8 @@ class DevSample(NamedTuple):
 COLOURS = {"✓": "green", "✗": "red", "·": "dim"}
 
 
-class Display(Protocol):
-    """Receives the messages, updates and evaluations of a run."""
+class Display:
+    """Receives the messages, updates and evaluations of a run. This one shows nothing: for use as a library."""
 
     def log(self, message: str) -> None: ...
 
@@ -91,23 +91,7 @@ class Display(Protocol):
     def close(self) -> None: ...
 
 
-class SilentDisplay:
-    """Shows nothing: for use as a library."""
-
-    def log(self, message: str) -> None:
-        pass
-
-    def update(self, row: Figures, total: int) -> None:
-        pass
-
-    def evaluation(self, row: Figures, metrics: list[str], best: bool, samples: list[DevSample]) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
-
-
-class PlainDisplay:
+class PlainDisplay(Display):
     """Prints lines for a file or a pipe: one per `every` updates and one per evaluation."""
 
     def __init__(self, console: Console, every: int = 50) -> None:
@@ -132,9 +116,6 @@ class PlainDisplay:
         self._print(f"evaluation at update {int(row['update'])}  epoch {row['epoch']:.1f}  {losses}  {values}{star}")
         for sample in samples:
             self._print(f"    {sample.mark} {visible(sample.source, keep=' ')} → {visible(sample.output, keep=' ')}")
-
-    def close(self) -> None:
-        pass
 
     def _print(self, text: str) -> None:
         self.console.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -130,7 +130,9 @@ class Loop:
         for part in self.frozen:
             part.eval()  # no dropout, no new statistics
         self.model.zero_grad()
-        total, sampling = 0.0, self._sampling_probability()
+        total, sampling = 0.0, 0.0
+        if self.config.scheduled_sampling:
+            sampling = sampling_probability(self.config, number=self.progress.update + 1, updates=self.updates)
         for rows in batches:
             batch = self.batches.collate(rows, self.progress.epoch)
             result = training_step(
@@ -147,11 +149,6 @@ class Loop:
                 self.carried = result.state.detach()  # truncated backpropagation through time
         norm = clip_grad_norm_(self.model.parameters(), self.config.clip or math.inf)
         return total, math.isfinite(total) and bool(torch.isfinite(norm))
-
-    def _sampling_probability(self) -> float:
-        if not self.config.scheduled_sampling:
-            return 0.0
-        return sampling_probability(self.config, number=self.progress.update + 1, updates=self.updates)
 
     def _learning_rate(self, update: int) -> float:
         return learning_rate(self.config, self.progress.history, number=update, updates=self.updates)
