@@ -10,12 +10,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from antiphon.config.schema import DataConfig, TextConfig
+if TYPE_CHECKING:
+    from antiphon.config.schema import DataConfig, SourceConfig
 
 __all__ = [
     "Array",
@@ -184,8 +185,7 @@ class SourcePaths:
     def of_lines(cls, data: DataConfig, file: str | None) -> SourcePaths:
         """Paths in the lines of a user: relative to the file they are in, or to the current folder."""
         folder = str(Path(file).parent) if file is not None else "."
-        texts = [isinstance(source, TextConfig) for source in data.sources]
-        return cls(tuple(None if text else folder for text in texts), inside=False)
+        return cls(tuple(None if source.kind == "text" else folder for source in data.sources), inside=False)
 
     @property
     def needed(self) -> bool:
@@ -218,11 +218,8 @@ class SourcePaths:
         return path
 
 
-def _folder(source: object, table: Path) -> str | None:
-    if isinstance(source, TextConfig):
-        return None
-    own = getattr(source, "folder", None)
-    return str(table.parent) if own is None else str(own)
+def _folder(source: SourceConfig, table: Path) -> str | None:
+    return None if source.kind == "text" else str(table.parent if source.folder is None else source.folder)
 
 
 def _is_below(path: str, folder: str) -> bool:
