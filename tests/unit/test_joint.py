@@ -49,9 +49,9 @@ def test_expected_counts_are_those_over_all_cuts() -> None:
     """Forward and backward sums against every cut, one by one, with probabilities of no pattern."""
     pairs = [pair for pair in some_pairs(1, 40) if (len(pair[0]), len(pair[1])) == (3, 4)] + [([4, 5, 6], [4, 5, 6, 7])]
     lattice = Lattice(pairs, (10, 10))
-    p = np.random.default_rng(2).random(len(lattice.found))
+    p = np.random.default_rng(2).random(len(lattice.keys))
     counts = lattice.expected(p)
-    number = {key: place for place, key in enumerate(lattice.found.tolist())}
+    number = {key: place for place, key in enumerate(lattice.keys.tolist())}
 
     def place(cut: Cut) -> int:
         digits = [*(t + 1 for t in cut[0]), 0][:2] + [*(t + 1 for t in cut[1]), 0, 0][:2]

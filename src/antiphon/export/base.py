@@ -51,14 +51,14 @@ class ExportFolder:
     config: Config
     source: Tokenizer
     target: Tokenizer
-    facts: dict[str, Any]  # what this engine's loader wants to know
+    facts: dict[str, Any]  # for the loader of this engine
 
 
 def close_export(
     folder: Path, engine: str, config: Config, source: Tokenizer, target: Tokenizer, facts: dict[str, Any]
 ) -> None:
-    """Adds to the engine's files what every export has; export.json, written last, has a checksum of each file."""
-    write_text(folder / CONFIG, explained_yaml(_without_spelling(config)))
+    """Add the files that every export has; export.json, written last, has a checksum of each file."""
+    write_text(folder / CONFIG, explained_yaml(_without_ctc(config)))
     save_registered(folder, config)
     write_text(folder / SOURCE_TOKENIZER, source.json() + "\n")
     write_text(folder / TARGET_TOKENIZER, target.json() + "\n")
@@ -67,15 +67,15 @@ def close_export(
     write_text(folder / EXPORT, to_json({"format": FORMAT, "engine": engine, "facts": facts, "files": files}))
 
 
-def _without_spelling(config: Config) -> Config:
-    """The configuration without the CTC loss, which is for training only."""
+def _without_ctc(config: Config) -> Config:
+    """The configuration without the CTC loss, whose output layer is used in training only."""
     if not isinstance(config.model, EncoderDecoderConfig):
         return config
     return config.model_copy(update={"model": config.model.model_copy(update={"ctc": 0.0})})
 
 
 def read_export(folder: Path) -> ExportFolder:
-    """Reads it, after checking that it is whole."""
+    """Read the folder of an export, after checking that it is whole."""
     manifest = _manifest(folder)
     files: dict[str, str] = manifest["files"]
     missing = [name for name in files if not (folder / name).is_file()]
@@ -103,9 +103,8 @@ def _manifest(folder: Path) -> dict[str, Any]:
     try:
         manifest = json.loads(path.read_bytes())
         version, files = manifest["format"], manifest["files"]
-        if not isinstance(files, dict) or not isinstance(manifest["facts"], dict) or "engine" not in manifest:
-            raise TypeError("not the table of an export")
-        if any(Path(name).is_absolute() or ".." in Path(name).parts for name in files):
+        sound = isinstance(files, dict) and isinstance(manifest["facts"], dict) and "engine" in manifest
+        if not sound or any(Path(name).is_absolute() or ".." in Path(name).parts for name in files):
             raise TypeError("not the table of an export")
     except OSError as error:
         raise ModelFolderError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
@@ -139,7 +138,7 @@ TARGETS = {
 
 
 def export_model(run: str | Path, to: str, out: str | Path, *, int8: bool = False) -> Path:
-    """Writes a run for another engine; the folder is whole or not there."""
+    """Write a run for another engine; the folder is whole or not there."""
     if to not in TARGETS:
         raise UserError(f"to: there is no engine {to!r}; choose {', '.join(TARGETS)}")
     target, folder = TARGETS[to], Path(out)
@@ -153,11 +152,11 @@ def export_model(run: str | Path, to: str, out: str | Path, *, int8: bool = Fals
         raise UserError(f"{run}: an export already, to {engine}; give the run that it was made from")
     loaded = load_model(run)
     if not one_text(loaded.config.data):
-        kind = loaded.source.kind
-        raise UserError(f"{run}: an export reads one text, and the source here is of kind {kind}; use the run itself")
+        kind = f"the source here is of kind {loaded.source.kind}"
+        raise UserError(f"{run}: an export reads one text, and {kind}; use the run itself")
     if isinstance(loaded.config.model, EncoderDecoderConfig) and loaded.config.model.copying:
         raise UserError(f"{run}: model.copy: an export cannot copy words of its source; use the run itself")
-    write: Callable[[LoadedModel, Path, bool], dict[str, Any]] = _module(to, TARGETS[to].writer).write
+    write: Callable[[LoadedModel, Path, bool], dict[str, Any]] = _module(to, target.writer).write
     with publish(folder, otherwise="choose another --out") as temporary:
         facts = write(loaded, temporary, int8)
         for reranker in loaded.rerankers.values():

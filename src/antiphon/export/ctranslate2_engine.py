@@ -27,7 +27,7 @@ __all__ = ["CTranslate2Engine", "TranslatorPool", "load"]
 
 
 class TranslatorPool:
-    """CTranslate2 TranslatorPool for a single sentence, where all threads share each matrix product, and for batches.
+    """Translators of CTranslate2: for a single sentence, where all threads share each matrix product, and for batches.
 
     Threads that share small products wait for one another, so batches run in parallel with one thread each. A single
     sentence uses all threads, unless its products are int8: those are slower with two threads than with one (decision
@@ -65,11 +65,10 @@ def load(export: ExportFolder) -> EngineModel:
     positions = export.facts.get("positions")
     if not isinstance(positions, int):
         raise ModelFolderError(f"{export.path}: export.json lacks the number of positions; export the model again")
-    int8 = export.facts.get("int8") is True
+    int8, shortlist = (export.facts.get(name) is True for name in ("int8", "shortlist"))
     pool = TranslatorPool(str(export.path), threads=torch.get_num_threads(), int8=int8)
-    codec = build_codec(export.config, export.source, export.target)
-    sizes, short = (export.source.size, export.target.size), export.facts.get("shortlist") is True
-    engine = CTranslate2Engine(pool, codec, tokens=sizes, longest=positions, shortlist=short)
+    codec, sizes = build_codec(export.config, export.source, export.target), (export.source.size, export.target.size)
+    engine = CTranslate2Engine(pool, codec, tokens=sizes, longest=positions, shortlist=shortlist)
     return EngineModel(export.config, engine, export.source, export.target)
 
 
@@ -280,9 +279,7 @@ class CTranslate2Engine:
         if answer.log_probs is not None:
             return Hypothesis.of(answer.tokens, answer.log_probs, finished=finished, length_penalty=length_penalty)
         assert answer.score is not None
-        return Hypothesis(
-            tuple(answer.tokens), (), answer.score, finished
-        )  # already divided by length ^ length_penalty
+        return Hypothesis(tuple(answer.tokens), (), answer.score, finished)  # divided by length ^ length_penalty
 
     def _forced(self, sources: list[list[str]], targets: list[list[int]], size: int) -> list[list[float]]:
         """log p of given targets. CTranslate2 appends </s> to each; it is dropped from targets that lack it."""

@@ -13,12 +13,7 @@ from typing import Any
 from safetensors.torch import save
 from tokenizers import decoders, processors
 
-from antiphon.config.networks import (
-    EncoderDecoderConfig,
-    ModelConfig,
-    TransformerDecoderConfig,
-    TransformerEncoderConfig,
-)
+from antiphon.config.networks import EncoderDecoderConfig, ModelConfig, TransformerConfig
 from antiphon.config.schema import Config
 from antiphon.data.subwords import SubwordTokenizer
 from antiphon.data.tokenizers import EOS, PAD, SOS, SPECIALS, UNK, Tokenizer
@@ -115,9 +110,8 @@ def load(export: ExportFolder) -> LoadedModel:
         weights = from_huggingface(load_weights(export.path), _require_marian(config.model))
         model.load_state_dict(weights)
     except (KeyError, IndexError, RuntimeError) as error:
-        raise ModelFolderError(
-            f"{export.path}: its weights are not those of its config.yaml; export it again"
-        ) from error
+        fact = "its weights are not those of its config.yaml"
+        raise ModelFolderError(f"{export.path}: {fact}; export it again") from error
     return LoadedModel(config, model.eval(), export.source, export.target)
 
 
@@ -126,7 +120,7 @@ def _require_marian(model: ModelConfig) -> EncoderDecoderConfig:
     if not isinstance(model, EncoderDecoderConfig):
         raise UserError(f"model.kind: {model.kind} has no encoder, and Marian is an encoder-decoder; export to onnx")
     [encoder], decoder = model.encoders, model.decoder  # several are refused before
-    if not isinstance(encoder, TransformerEncoderConfig) or not isinstance(decoder, TransformerDecoderConfig):
+    if not isinstance(encoder, TransformerConfig) or not isinstance(decoder, TransformerConfig):
         kinds = f"{encoder.kind} and {decoder.kind}"
         raise UserError(f"model: its parts are {kinds}, and Marian is a Transformer on both sides; export to onnx")
     sides = (("encoder", encoder), ("decoder", decoder))

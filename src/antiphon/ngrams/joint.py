@@ -40,18 +40,15 @@ __all__ = [
     "load_joint",
 ]
 
-# Pairs of ids.
-
 IdPair = tuple[list[int], list[int]]
-
 
 JOINT = "joint.safetensors"
 FORMAT = 1
 SHAPES = ((1, 0), (1, 1), (1, 2), (2, 1))  # tokens that a unit can have of the source and of the target
 NOTHING = -1  # in a unit that is shorter
 START, END, UNKNOWN, FIRST = 0, 1, 2, 3  # before all units, after them, one never seen, and the first of them
-LONGEST = 40  # tokens of a side; what is longer is hardly a word, and is neither counted nor asked about
-KEPT = 8  # histories that are followed at one place; the least probable of more are given up
+LONGEST = 40  # tokens of a source or target; longer ones are hardly words, and are neither counted nor scored
+KEPT = 8  # the most probable histories at one place; others are pruned
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
@@ -60,7 +57,7 @@ Arcs = dict[int, tuple[float, int]]  # state and unit → log probability and th
 
 
 class Tables(NamedTuple):
-    """The automaton as a loop in Python asks for it: Python's own values take a third of the time."""
+    """The automaton in Python's own values, which take a third of the time in a loop."""
 
     places: dict[int, int]  # of keys
     log_probs: list[float]
@@ -74,7 +71,7 @@ class JointNgrams:
     """An automaton. Its states are histories; state 0 is the empty one.
 
     An arc leads from a state over a unit to the longest history that is a state. Where a state has no arc for a unit,
-    its back-off weight is paid and the shorter history is asked.
+    its back-off weight is added and the shorter history is used.
     """
 
     units: Ints  # [U, 4]: source, source, target, target; NOTHING where there is none
@@ -87,72 +84,72 @@ class JointNgrams:
     unknown: float  # log probability of a unit that was never seen, after the empty history
 
     def log_prob(self, source: list[int], target: list[int]) -> float | None:
-        """log p(source, target) = log Σ p(units), over all ways to cut both into known units.
+        """log p(source, target) = log Σ p(units), over all segmentations into known units.
 
-        Where there is none, over all ways with unknown units, too; None: no units are so long, or a side has more than
-        LONGEST tokens.
+        Without any, over segmentations with unknown units, too. None: the target is more than twice as long as the
+        source, or one of them has more than LONGEST tokens.
         """
         return self.log_probs_of(source, [target])[0]
 
     def log_probs_of(self, source: list[int], targets: list[list[int]]) -> list[float | None]:
-        """That of several targets of one source, which have many steps in common."""
+        """log p(source, target) of several targets, which have many steps in common."""
         known: Arcs = {}
-        return [self._known_or_strange(source, target, known) for target in targets]
+        return [self._log_prob(source, target, known) for target in targets]
 
-    def _known_or_strange(self, source: list[int], target: list[int], known: Arcs) -> float | None:
+    def _log_prob(self, source: list[int], target: list[int], known: Arcs) -> float | None:
         if max(len(source), len(target)) > LONGEST or len(target) > 2 * len(source):
             return None
-        found = self._summed(source, target, known, strange=False)
-        return self._summed(source, target, known, strange=True) if found is None else found
+        total = self._sum(source, target, known, unknown=False)
+        return self._sum(source, target, known, unknown=True) if total is None else total
 
-    def _summed(self, source: list[int], target: list[int], known: Arcs, *, strange: bool) -> float | None:
+    def _sum(self, source: list[int], target: list[int], known: Arcs, *, unknown: bool) -> float | None:
+        """log Σ p(units) over all segmentations, with unknown units or without."""
         places: dict[tuple[int, int], Ways] = {(0, 0): {self.start: 0.0}}
         for i in range(len(source)):
             for j in range(len(target) + 1):
                 if (i, j) not in places:
                     continue
-                ways = _best(places.pop((i, j)))
+                ways = _prune(places.pop((i, j)))
                 for unit, place in self._next_units(source, target, i, j):
-                    if unit == UNKNOWN and not strange:
+                    if unit == UNKNOWN and not unknown:
                         continue
                     reached = places.setdefault(place, {})
                     for state, value in ways.items():
                         step, after = self._arc(state, unit, known)
                         _add(reached, after, value + step)
-        whole: Ways = {}
+        total: Ways = {}
         for state, value in places.get((len(source), len(target)), {}).items():
-            _add(whole, 0, value + self._arc(state, END, known)[0])
-        return whole.get(0)
+            _add(total, 0, value + self._arc(state, END, known)[0])
+        return total.get(0)
 
     def _next_units(
         self, source: list[int], target: list[int], i: int, j: int
     ) -> Iterator[tuple[int, tuple[int, int]]]:
-        """The units that can follow, and where each leads; not where the rest of the source is too short."""
+        """The units that can follow, and where each leads; none after which the rest of the source is too short."""
         S, T = len(source), len(target)
         for read, written in SHAPES:
             here = i + read, j + written
             if here[0] <= S and here[1] <= T and T - here[1] <= 2 * (S - here[0]):
-                cut = (tuple(source[i : here[0]]), tuple(target[j : here[1]]))
-                yield self._numbers.get(cut, UNKNOWN), here
+                unit = (tuple(source[i : here[0]]), tuple(target[j : here[1]]))
+                yield self._numbers.get(unit, UNKNOWN), here
 
     def _arc(self, state: int, unit: int, known: Arcs) -> tuple[float, int]:
         """log p(unit | history), and the history after it."""
         size = len(self.units) + FIRST
         key = state * size + unit
         if key not in known:
-            tables, paid = self._tables, 0.0
+            tables, log_prob = self._tables, 0.0
             while (place := tables.places.get(state * size + unit)) is None and state:
-                paid += tables.backoff[state]
+                log_prob += tables.backoff[state]
                 state = tables.shorter[state]
-            known[key] = (
-                (paid + self.unknown, 0) if place is None else (paid + tables.log_probs[place], tables.after[place])
-            )
+            arc = (self.unknown, 0) if place is None else (tables.log_probs[place], tables.after[place])
+            known[key] = log_prob + arc[0], arc[1]
         return known[key]
 
     @cached_property
     def _numbers(self) -> dict[tuple[tuple[int, ...], tuple[int, ...]], int]:
-        cut = [[token for token in unit if token != NOTHING] for unit in self.units.reshape(-1, 2).tolist()]
-        return {(tuple(cut[2 * u]), tuple(cut[2 * u + 1])): u + FIRST for u in range(len(self.units))}
+        halves = [tuple(token for token in half if token != NOTHING) for half in self.units.reshape(-1, 2).tolist()]
+        return {unit: number for number, unit in enumerate(zip(halves[::2], halves[1::2], strict=True), start=FIRST)}
 
     @cached_property
     def _tables(self) -> Tables:
@@ -165,40 +162,27 @@ class JointNgrams:
         self, source: list[int], hypotheses: list[Hypothesis], *, weight: float, length_penalty: float
     ) -> list[Hypothesis]:
         """Order hypotheses by log p(y | x) + weight · log p(x, y)."""
-        targets = [[token for token in one.tokens if token != EOS] for one in hypotheses]
+        targets = [[token for token in hypothesis.tokens if token != EOS] for hypothesis in hypotheses]
         return by_second_model(hypotheses, self.log_probs_of(source, targets), weight, length_penalty)
 
     def save(self, folder: Path) -> None:
-        """Write them into a model folder."""
-        values: dict[str, NDArray[Any]] = {
-            "units": self.units.astype(np.int32),
-            "keys": self.keys,
-            "log_probs": self.log_probs,
-            "after": self.after.astype(np.int32),
-            "backoff": self.backoff,
-            "shorter": self.shorter.astype(np.int32),
-            "format": np.array([FORMAT]),
-            "start": np.array([self.start]),
-            "unknown": np.array([self.unknown]),
-        }
-        write_bytes(folder / JOINT, save(values))
+        """Write the automaton into a model folder."""
+        arrays: dict[str, NDArray[Any]] = {name: getattr(self, name) for name in ("keys", "log_probs", "backoff")}
+        arrays |= {name: getattr(self, name).astype(np.int32) for name in ("units", "after", "shorter")}
+        scalars = {"format": np.array([FORMAT]), "start": np.array([self.start]), "unknown": np.array([self.unknown])}
+        write_bytes(folder / JOINT, save(arrays | scalars))
 
 
 def load_joint(folder: Path, *, source_tokens: int, target_tokens: int) -> JointNgrams:
-    """Read them from a model folder."""
+    """Read the automaton of a model folder."""
     path, again = folder / JOINT, f"make it again: antiphon joint {folder}"
     try:
-        found = load_file(path)
-        if (version := int(found["format"][0])) != FORMAT:
+        arrays = load_file(path)
+        if (version := int(arrays["format"][0])) != FORMAT:
             raise ModelFolderError(f"{path}: format {version}, this version reads {FORMAT}; {again}")
-        ints = {name: found[name].astype(np.int64) for name in ("units", "keys", "after", "shorter")}
-        joint = JointNgrams(
-            **ints,
-            log_probs=found["log_probs"],
-            backoff=found["backoff"],
-            start=int(found["start"][0]),
-            unknown=float(found["unknown"][0]),
-        )
+        tables: dict[str, Any] = {name: arrays[name] for name in ("log_probs", "backoff")}
+        tables |= {name: arrays[name].astype(np.int64) for name in ("units", "keys", "after", "shorter")}
+        joint = JointNgrams(**tables, start=int(arrays["start"][0]), unknown=float(arrays["unknown"][0]))
     except (SafetensorError, KeyError, OSError) as error:
         raise ModelFolderError(f"{path}: cannot be read ({error}); {again}") from error
     highest = joint.units.max(axis=0, initial=NOTHING)
@@ -207,7 +191,7 @@ def load_joint(folder: Path, *, source_tokens: int, target_tokens: int) -> Joint
     return joint
 
 
-def _best(ways: Ways) -> Ways:
+def _prune(ways: Ways) -> Ways:
     if len(ways) <= KEPT:
         return ways
     return dict(sorted(ways.items(), key=lambda way: (-way[1], way[0]))[:KEPT])

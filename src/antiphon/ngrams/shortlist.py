@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -41,29 +41,27 @@ class Shortlist:
         return np.unique(np.concatenate([self.always, *lists]))
 
     def save(self, folder: Path) -> None:
-        """Replaces that of a model folder."""
-        values = {"offsets": self.offsets, "tokens": self.tokens, "always": self.always}
-        write_bytes(folder / SHORTLIST, save(values))
+        """Write it into a model folder, in place of the one there."""
+        write_bytes(folder / SHORTLIST, save(asdict(self)))
 
 
 def load_shortlist(folder: Path, *, source_tokens: int, target_tokens: int) -> Shortlist | None:
-    """That of a model folder, if it has one."""
-    path = folder / SHORTLIST
+    """The shortlist of a model folder, if it has one."""
+    path, again = folder / SHORTLIST, f"make it again: antiphon shortlist {folder}"
     if not path.is_file():
         return None
     try:
-        found = load_file(path)
-        shortlist = Shortlist(found["offsets"], found["tokens"], found["always"])
+        arrays = load_file(path)
+        shortlist = Shortlist(arrays["offsets"], arrays["tokens"], arrays["always"])
     except (SafetensorError, KeyError, OSError) as error:
-        again = f"make it again: antiphon shortlist {folder}"
         raise ModelFolderError(f"{path}: cannot be read ({error}); {again}") from error
     highest = max(int(shortlist.tokens.max(initial=0)), int(shortlist.always.max(initial=0)))
     if len(shortlist.offsets) != source_tokens + 1 or highest >= target_tokens:
-        raise ModelFolderError(f"{path}: made for another vocabulary; make it again: antiphon shortlist {folder}")
+        raise ModelFolderError(f"{path}: made for another vocabulary; {again}")
     return shortlist
 
 
-# Which target tokens a source token gives: IBM model 1 (Brown et al. 1993) on the training pairs.
+# IBM model 1 on the training pairs.
 
 ROUNDS = 4  # of expectation and maximisation
 LEAST = 1e-3  # of p(t | s); rarer ones are left out

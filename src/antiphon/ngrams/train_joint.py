@@ -1,4 +1,4 @@
-"""Joint n-grams from the training pairs: cut into units, counted, smoothed as Kneser and Ney have it."""
+"""Joint n-grams from the training pairs: segmented into units, counted, with Kneser-Ney smoothing."""
 # K pairs of equal lengths, E edges of their lattice, U units; S, T tokens of a source and a target; i, j places in them
 # an n-gram (h, u) is a history h of n - 1 units and the unit u after it; M different n-grams
 
@@ -16,7 +16,7 @@ from antiphon.ngrams.joint import END, FIRST, LONGEST, NOTHING, SHAPES, START, I
 
 __all__ = ["Aligned", "Say", "align", "count_ngrams", "learn_joint"]
 
-# Which piece of the source belongs to which piece of the target: expectation and maximisation over all cuts.
+# Alignment of pieces of source and target: expectation maximisation over all segmentations.
 
 ROUNDS = 6
 CHUNK, MOST = 1_000_000, 50_000_000  # edges in one lattice, and in all: 200 MB
@@ -26,35 +26,34 @@ Doubles = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Aligned:
-    """The most probable cut of each pair that can be cut: numbers of units."""
+    """The most probable segmentation of each pair that has one, as numbers of units."""
 
     units: Ints  # [U, 4], as in JointNgrams
     rows: list[list[int]]
 
 
 class Lattice:
-    """All cuts of pairs that are equally long: an edge from (i, j) to (i + read, j + written) is a unit."""
+    """All segmentations of pairs of equal lengths: an edge from (i, j) to (i + read, j + written) is a unit."""
 
     def __init__(self, pairs: list[IdPair], sizes: tuple[int, int]) -> None:
         source, target = (np.array([pair[side] for pair in pairs], dtype=np.int64) for side in (0, 1))  # [K, S], [K, T]
         self.S, self.T = source.shape[1], target.shape[1]
         self.edges = _edges(self.S, self.T)
         keys = [_keys(source[:, i : i + a], target[:, j : j + b], sizes) for i, j, a, b in self.edges]
-        self.found, numbers = np.unique(np.stack(keys), return_inverse=True)
-        self.numbers = numbers.reshape(len(self.edges), len(pairs)).astype(np.int32)  # [E, K] among `found`
+        self.keys, numbers = np.unique(np.stack(keys), return_inverse=True)
+        self.numbers = numbers.reshape(len(self.edges), len(pairs)).astype(np.int32)  # [E, K] among `keys`
 
     def expected(self, p: Doubles) -> Doubles:
         """The expected count of each unit over all segmentations."""
         steps = p[self.numbers]  # [E, K]
-        before, behind = self._sums(steps, forward=True), self._sums(steps, forward=False)
-        whole = before[self.S, self.T]  # [K]
+        before, after = self._sums(steps, forward=True), self._sums(steps, forward=False)
         shares = np.stack([
-            before[i, j] * step * behind[i + a, j + b] for (i, j, a, b), step in zip(self.edges, steps, strict=True)
-        ]) / whole  # fmt: skip
-        return np.asarray(np.bincount(self.numbers.ravel(), weights=shares.ravel(), minlength=len(self.found)))
+            before[i, j] * step * after[i + a, j + b] for (i, j, a, b), step in zip(self.edges, steps, strict=True)
+        ]) / before[self.S, self.T]  # fmt: skip
+        return np.asarray(np.bincount(self.numbers.ravel(), weights=shares.ravel(), minlength=len(self.keys)))
 
     def _sums(self, steps: Doubles, *, forward: bool) -> Doubles:
-        """Σ of the probabilities of all ways from the beginning to (i, j), or from there to the end [S+1, T+1, K]."""
+        """Σ of the probabilities of all paths from (0, 0) to (i, j), or from there to (S, T) [S+1, T+1, K]."""
         sums = np.zeros((self.S + 1, self.T + 1, steps.shape[1]))
         sums[(0, 0) if forward else (self.S, self.T)] = 1.0
         for (i, j, a, b), step in list(zip(self.edges, steps, strict=True))[:: 1 if forward else -1]:
@@ -65,30 +64,30 @@ class Lattice:
         return sums
 
     def best(self, p: Doubles) -> list[list[int]]:
-        """The most probable cut of each pair, as places in `found`."""
+        """The most probable segmentation of each pair, as places in `keys`."""
         steps = p[self.numbers]
         best = np.zeros((self.S + 1, self.T + 1, steps.shape[1]))
         best[0, 0] = 1.0
-        taken = np.zeros(best.shape, dtype=np.int32)  # the edge that led here
+        backpointers = np.zeros(best.shape, dtype=np.int32)  # the edge that leads here
         for number, ((i, j, a, b), step) in enumerate(zip(self.edges, steps, strict=True)):
             value = best[i, j] * step
             better = value > best[i + a, j + b]
             best[i + a, j + b][better] = value[better]
-            taken[i + a, j + b][better] = number
-        return [self._walked_back(taken[:, :, column], column) for column in range(steps.shape[1])]
+            backpointers[i + a, j + b][better] = number
+        return [self._backtrack(backpointers[:, :, column], column) for column in range(steps.shape[1])]
 
-    def _walked_back(self, taken: NDArray[np.int32], column: int) -> list[int]:
-        i, j, found = self.S, self.T, []
+    def _backtrack(self, backpointers: NDArray[np.int32], column: int) -> list[int]:
+        i, j, units = self.S, self.T, []
         while i > 0:
-            number = int(taken[i, j])
-            found.append(int(self.numbers[number, column]))
+            number = int(backpointers[i, j])
+            units.append(int(self.numbers[number, column]))
             _, _, a, b = self.edges[number]
             i, j = i - a, j - b
-        return found[::-1]
+        return units[::-1]
 
 
 def align(pairs: list[IdPair], *, say: Callable[[str], None] = lambda _: None) -> Aligned:
-    """Units and cuts of the pairs that can be cut: neither is empty, the target at most twice as long.
+    """Units and segmentations of the pairs that have one: neither is empty, the target at most twice as long.
 
     Of more pairs than fit into memory (MOST edges), the first.
     """
@@ -101,8 +100,8 @@ def align(pairs: list[IdPair], *, say: Callable[[str], None] = lambda _: None) -
         )
     groups = _equally_long(pairs, [{token: place for place, token in enumerate(side)} for side in tokens])
     lattices = [Lattice(group, sizes) for group in groups]
-    keys = np.unique(np.concatenate([np.zeros(0, np.int64), *(lattice.found for lattice in lattices)]))
-    places = [np.searchsorted(keys, lattice.found) for lattice in lattices]
+    keys = np.unique(np.concatenate([np.zeros(0, np.int64), *(lattice.keys for lattice in lattices)]))
+    places = [np.searchsorted(keys, lattice.keys) for lattice in lattices]
     p = np.full(len(keys), 1.0 / max(1, len(keys)))
     for number in range(ROUNDS):
         say(f"joint n-grams: pieces of source and target, round {number + 1} of {ROUNDS}")
@@ -119,7 +118,7 @@ def align(pairs: list[IdPair], *, say: Callable[[str], None] = lambda _: None) -
 
 
 def _edges(S: int, T: int) -> list[tuple[int, int, int, int]]:
-    """Those on a way from (0, 0) to (S, T): a target can be twice as long as its source, and no longer."""
+    """The edges on a path from (0, 0) to (S, T); a target is at most twice as long as its source."""
     return [
         (i, j, read, written)
         for i in range(S)
@@ -162,7 +161,7 @@ def _keys(source: Ints, target: Ints, sizes: tuple[int, int]) -> Ints:
 
 
 def _used(keys: Ints, rows: list[list[int]], tokens: list[list[int]]) -> Aligned:
-    """Only the units that stand in a row, with numbers of their own and the tokens they are made of."""
+    """The units that occur in a row, renumbered, with the tokens they consist of."""
     used = sorted({unit for row in rows for unit in row})
     number = {unit: place for place, unit in enumerate(used)}
     left, columns = keys[np.array(used, dtype=np.int64)], []
@@ -174,13 +173,13 @@ def _used(keys: Ints, rows: list[list[int]], tokens: list[list[int]]) -> Aligned
 
 
 ORDER = 8
-OFTEN = 6  # n-grams of so many units and more are kept only if they were seen twice
+OFTEN = 6  # n-grams of this length or longer are kept only if they were seen twice
 
 Say = Callable[[str], None]
 
 
 def learn_joint(pairs: list[IdPair], say: Say) -> JointNgrams:
-    """Cuts pairs into units and counts these; what is left out is said."""
+    """Segment pairs into units and count these; `say` gets a line on pairs that are left out."""
     say(f"joint n-grams: all ways to cut {len(pairs):,} pairs into pieces")
     aligned = align([pair for pair in pairs if max(map(len, pair)) <= LONGEST], say=say)
     if left := len(pairs) - len(aligned.rows):
@@ -193,9 +192,9 @@ def learn_joint(pairs: list[IdPair], say: Say) -> JointNgrams:
             f"joint n-grams: none of {len(pairs):,} training pairs can be cut into units; do without them "
             "(decoding.joint 0)"
         )
-    found = count_ngrams(aligned)
-    say(f"joint n-grams: {len(found.units):,} units, {len(found.keys):,} n-grams")
-    return found
+    ngrams = count_ngrams(aligned)
+    say(f"joint n-grams: {len(ngrams.units):,} units, {len(ngrams.keys):,} n-grams")
+    return ngrams
 
 
 @dataclass(frozen=True)
@@ -221,19 +220,20 @@ class Smoothed:
 def count_ngrams(aligned: Aligned, order: int = ORDER) -> JointNgrams:
     """p(u | h) = max(c - D, 0) / c(h) + b(h) p(u | h without its first unit), as an automaton.
 
-    c is how often (h, u) was seen if it has `order` units, and of a shorter one how many different units are to its
-    left; D depends on c (Chen and Goodman 1998); b(h) is what the others leave. Below all, each unit is as probable.
+    c is the count of (h, u) if it has `order` units; of a shorter one it is the number of different units to its left.
+    D depends on c (Chen and Goodman 1998); b(h) is the probability that the discounts leave. Below the unigrams, all
+    units are equally probable.
     """
     size = len(aligned.units) + FIRST
     levels = _levels(aligned.rows, size, order)
-    one_of = size - 1  # all that can be said: units, one never seen, END
-    smoothed = _smoothed(levels, 1.0 / one_of)
+    outcomes = size - 1  # units, an unknown one, END
+    smoothed = _smoothed(levels, 1.0 / outcomes)
     nearest, backoff, shorter = _states(levels, smoothed)
     keys, log_probs, after = [], [], []
-    for n, (level, said) in enumerate(zip(levels, smoothed, strict=True), start=1):
-        keys.append(nearest[n - 1][level.history[said.kept]] * size + level.last[said.kept])
-        log_probs.append(np.log(said.p[said.kept]))
-        after.append(nearest[n][said.kept])
+    for n, (level, smooth) in enumerate(zip(levels, smoothed, strict=True), start=1):
+        keys.append(nearest[n - 1][level.history[smooth.kept]] * size + level.last[smooth.kept])
+        log_probs.append(np.log(smooth.p[smooth.kept]))
+        after.append(nearest[n][smooth.kept])
     sorted_by = np.argsort(np.concatenate(keys))
     return JointNgrams(
         units=aligned.units,
@@ -243,7 +243,7 @@ def count_ngrams(aligned: Aligned, order: int = ORDER) -> JointNgrams:
         backoff=backoff.astype(np.float32),
         shorter=shorter,
         start=int(nearest[1][levels[0].last == START][0]),
-        unknown=float(np.log(smoothed[0].left[0] / one_of)),
+        unknown=float(np.log(smoothed[0].left[0] / outcomes)),
     )
 
 
@@ -251,7 +251,7 @@ def _levels(rows: list[list[int]], size: int, order: int) -> list[Level]:
     """The n-grams of START, units, END, for n = 1 to `order`."""
     text = np.concatenate([np.array([START, *(unit + FIRST for unit in row), END]) for row in rows])
     place = np.concatenate([np.arange(len(row) + 2) for row in rows])  # in its sequence
-    of, found = np.zeros(len(text), np.int64), []  # which n-gram, one shorter, ends at each position
+    of, levels = np.zeros(len(text), np.int64), []  # the n-gram, one shorter, that ends at each position
     for n in range(1, order + 1):
         ends = np.flatnonzero(place >= n - 1)
         history = of[ends - 1] if n > 1 else of[ends]
@@ -259,43 +259,43 @@ def _levels(rows: list[list[int]], size: int, order: int) -> list[Level]:
             history * size + text[ends], return_index=True, return_inverse=True, return_counts=True
         )
         at = ends[where]
-        found.append(Level(history[where], of[at], text[at], place[at] == n - 1, seen))
-        of = np.full(len(text), -1, np.int64)  # where the sequence begins too late there is none
+        levels.append(Level(history[where], of[at], text[at], place[at] == n - 1, seen))
+        of = np.full(len(text), -1, np.int64)  # none near the beginning of a sequence
         of[ends] = number
-    return found
+    return levels
 
 
 def _smoothed(levels: list[Level], p0: float) -> list[Smoothed]:
-    p, found = np.full(1, p0), []
+    p, smoothed = np.full(1, p0), []
     for n, level in enumerate(levels, start=1):
-        told = level.last != START  # which is where all begins, and is never said
-        kept = told & ((n < OFTEN) | (level.seen > 1))
+        possible = level.last != START  # which is only a history
+        kept = possible & ((n < OFTEN) | (level.seen > 1))
         counts = level.seen.astype(np.float64)
         if n < len(levels):
             to_the_left = np.bincount(levels[n].suffix, minlength=len(counts))
             counts[~level.first] = to_the_left[~level.first]
-        whole = np.bincount(level.history, weights=counts * told, minlength=len(p))
-        share = _discounted(counts, told) / whole[level.history].clip(1.0)
+        whole = np.bincount(level.history, weights=counts * possible, minlength=len(p))
+        share = _discounted(counts, possible) / whole[level.history].clip(1.0)
         left = 1.0 - np.bincount(level.history, weights=share * kept, minlength=len(p)).astype(np.float64)
         p = share + left[level.history] * p[level.suffix]
-        found.append(Smoothed(kept, p, left))
-    return found
+        smoothed.append(Smoothed(kept, p, left))
+    return smoothed
 
 
-def _discounted(counts: Doubles, told: NDArray[np.bool_]) -> Doubles:
+def _discounted(counts: Doubles, possible: NDArray[np.bool_]) -> Doubles:
     """max(c - D, 0), with a D each for counts of one, two, and more."""
-    one, two, three, four = (1.0 + np.count_nonzero(counts[told] == c) for c in (1, 2, 3, 4))
+    one, two, three, four = (1.0 + np.count_nonzero(counts[possible] == c) for c in (1, 2, 3, 4))
     Y = one / (one + 2 * two)
     D = np.array([1 - 2 * Y * two / one, 2 - 3 * Y * three / two, 3 - 4 * Y * four / three])
-    D = D.clip(0.1, np.array([0.9, 1.9, 2.9]))  # few n-grams make strange numbers
+    D = D.clip(0.1, np.array([0.9, 1.9, 2.9]))  # few n-grams give extreme values
     return np.asarray((counts - D[counts.clip(1, 3).astype(np.int64) - 1]).clip(0.0))
 
 
 def _states(levels: list[Level], smoothed: list[Smoothed]) -> tuple[list[Ints], Doubles, Ints]:
-    """A state for each history after which something is kept, the shortest first.
+    """A state for each history after which an n-gram is kept, the shortest first.
 
-    Of the n-grams of each length, from 0, the state of the longest part at their end that has one; of each state b(h)
-    as a logarithm, and the state of the next shorter history.
+    Returned are, for the n-grams of each length from 0, the state of their longest suffix that has one; and for each
+    state log b(h) and the state of the next shorter history.
     """
     nearest, count = [np.zeros(1, np.int64)], 1
     backoff, shorter = [np.log(smoothed[0].left)], [np.zeros(1, np.int64)]
