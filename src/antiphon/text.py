@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Mapping
 
-__all__ = ["format_reasons", "plural", "visible"]
+__all__ = ["format_reasons", "natural_order", "plural", "visible"]
 
 _JOINERS = "\u200c\u200d"  # part of their letters: emoji families, Persian, Indic scripts
 _HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # control, format (also right-to-left override), surrogate, line, paragraph
@@ -25,6 +26,11 @@ def _visible_character(character: str) -> str:
     if unicodedata.category(character) in _HIDDEN and character not in _JOINERS:
         return f"U+{code:04X}"
     return character
+
+
+def natural_order(name: str) -> list[tuple[int, str]]:
+    """A sort key that puts `update-900` before `update-1000`."""
+    return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", name)]
 
 
 def plural(count: int, noun: str) -> str:

@@ -28,8 +28,7 @@ PAGES = [
 ]
 # A docstring begins with a verb or with the thing it returns.
 OPENINGS = ("What", "Which", "Whether", "How", "Where", "From")
-# Still to be rewritten; these numbers only fall.
-MOST_PHRASES, MOST_PAGE_PHRASES, MOST_OPENINGS = 41, 11, 112
+MOST_PAGE_PHRASES = 2  # of docs/search.md, to be rewritten
 
 
 def phrases(path: Path) -> list[str]:
@@ -41,7 +40,7 @@ def phrases(path: Path) -> list[str]:
 def test_code_and_help_have_no_banned_phrase() -> None:
     texts = [*FILES, *sorted(path for path in ROOT.rglob("*") if path.suffix in (".yaml", ".html", ".j2"))]
     found = [phrase for path in texts for phrase in phrases(path)]
-    assert len(found) <= MOST_PHRASES, "\n".join(found)
+    assert found == []
 
 
 def test_pages_have_no_banned_phrase() -> None:
@@ -57,4 +56,4 @@ def test_docstrings_begin_with_a_verb_or_a_thing() -> None:
         for node in ast.walk(tree)
         if isinstance(node, documented) and (text := ast.get_docstring(node)) and text.split()[0] in OPENINGS
     ]
-    assert len(found) <= MOST_OPENINGS, "\n".join(found)
+    assert found == []

@@ -28,27 +28,20 @@ from antiphon.config.sources import FrontConfig
 __all__ = [
     "AttentionConfig",
     "BahdanauConfig",
-    "Cell",
     "ConcatenatedConfig",
-    "ContextConfig",
     "ConvolutionalEncoderConfig",
     "DecoderConfig",
     "EncoderConfig",
     "EncoderDecoderConfig",
     "FrontConfig",
-    "HardAlignmentConfig",
     "LanguageModelConfig",
     "LuongConfig",
     "ModelConfig",
     "MultiHeadConfig",
-    "NetworkConfig",
-    "NgramsConfig",
-    "NoEncoderConfig",
     "PlainConfig",
     "RecurrentDecoderConfig",
     "RecurrentEncoderConfig",
     "RegisteredEncoderConfig",
-    "SoftAlignmentConfig",
     "StaticContextConfig",
     "TransformerConfig",
     "TransformerDecoderConfig",
@@ -64,7 +57,6 @@ Cell = Literal["lstm", "gru", "rnn", "rnn-relu"]
 POSITIONS = "sinusoidal: sin and cos of the position | learnt: a table; option longest (512)"
 CELLS = "lstm | gru | rnn (tanh) | rnn-relu"
 VECTOR = "size of a token embedding"
-DROPOUT_BETWEEN = "dropout on embeddings and between layers"
 DROPOUT_BLOCKS = "dropout on embeddings and in each block"
 
 
@@ -116,7 +108,7 @@ class RecurrentEncoderConfig(Section):
     scale: bool = Field(
         False, description="multiply the embeddings by the square root of their size; helps sources that are no text"
     )
-    dropout: Share = Field(0.2, description=DROPOUT_BETWEEN)
+    dropout: Share = Field(0.2, description="dropout on embeddings and between layers")
     from_run: FromRun = None
     freeze: Freeze = False
 
@@ -320,8 +312,7 @@ def vector_size(part: EncoderConfig | DecoderConfig) -> int:
 
 def state_size(encoder: EncoderConfig) -> int:
     """The size of the encoder's states: both directions concatenated."""
-    both = isinstance(encoder, RecurrentEncoderConfig) and encoder.bidirectional
-    return encoder.size * (2 if both else 1)
+    return encoder.size * (2 if isinstance(encoder, RecurrentEncoderConfig) and encoder.bidirectional else 1)
 
 
 def learnt_positions(part: Section) -> int | None:
@@ -343,8 +334,7 @@ class EncoderDecoderConfig(Section):
 
     kind: Literal["encoder-decoder"] = Field("encoder-decoder", description=MODELS)
     front: FrontConfig | Annotated[list[FrontConfig | None], Field(min_length=2)] | None = Field(
-        None,
-        description="front end, which turns a file into vectors; null: the usual one; several sources: a list",
+        None, description="front end, which turns a file into vectors; null: the usual one; several sources: a list"
     )
     encoder: EncoderConfig | Annotated[list[EncoderConfig], Field(min_length=2)] = Field(
         default_factory=RecurrentEncoderConfig,

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from antiphon.evaluation.metrics import References
+from antiphon.text import natural_order
 
 __all__ = ["ClassScore", "Classes", "class_names", "compare_classes", "not_classes"]
 
@@ -80,7 +80,7 @@ def class_names(references: References) -> list[str] | None:
     names = {text for texts in references for text in texts}
     if not 2 <= len(names) <= min(MAX_CLASSES, len(references) // MIN_EXAMPLES):
         return None
-    return sorted(names, key=_natural_order)
+    return sorted(names, key=natural_order)
 
 
 def not_classes(references: References) -> str:
@@ -100,9 +100,3 @@ def compare_classes(outputs: Sequence[str], references: References, names: list[
         right = output if output in texts else texts[0]
         confusion[number[right], number.get(output, len(names))] += 1
     return Classes(names, confusion)
-
-
-def _natural_order(name: str) -> list[tuple[int, str]]:
-    """A sort key that puts `movement 2` before `movement 10`."""
-    parts: Iterable[str] = re.split(r"(\d+)", name)
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]

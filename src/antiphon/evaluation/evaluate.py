@@ -53,31 +53,37 @@ def evaluate_examples(
     Sources are decoded once, and only if a metric compares outputs. `group_names` holds the group of each example.
     Without `resamples` of the bootstrap there are neither intervals nor classes.
     """
+    began, data = time.perf_counter(), generator.config.data
     compared = [name for name in metrics if name not in LIKELIHOOD_METRICS]
+    if data.source is None and compared:
+        raise UserError([f"metrics: {needs_answers(name)}" for name in compared])
     if not compared:
         _refuse_search_options(metrics, search, groups=group_names is not None)
-    if generator.config.data.source is None:
-        return _evaluate_language_model(
-            generator, examples, metrics, search.get("batch_size"), dropped or {}, resamples
-        )
-    began = time.perf_counter()
     search["log_probs"] = False
-    answers = generator.generate([one.source for one in examples] if compared else [], weights=False, **search)
+    sources = [example.source for example in examples] if compared else []
+    answers = generator.generate(sources, weights=False, **search)
     outputs, references = [answer.text for answer in answers], _references(generator, examples)
-    tokens = generator.config.data.target.tokens
-    chosen = {name: metric_for(name, tokens) for name in compared}
+    chosen = {name: metric_for(name, data.target.tokens) for name in compared}
     values = {name: estimate(metric, outputs, references, samples=resamples) for name, metric in chosen.items()}
-    values |= _likelihood_values(generator, examples, metrics, search.get("batch_size"), resamples)
     signatures = SIGNATURES | {name: metric.signature(references) for name, metric in chosen.items()}
+    flagged, count, unit = sum(bool(answer.flags) for answer in answers), len(examples), "examples"
+    if data.source is None or len(compared) < len(metrics):
+        statistics = likelihood(generator, examples, search.get("batch_size"))
+        others = [name for name in metrics if name in LIKELIHOOD_METRICS]
+        values |= {name: likelihood_estimate(statistics, name, resamples) for name in others}
+        if data.source is None:  # the texts of a stream are its lines, in order
+            flagged = sum(bool(generator.target_tokenizer.unknown(example.references[0])) for example in examples)
+            count, unit = len(statistics), "texts" if data.window is None else f"windows of {data.window} tokens"
     return Evaluation(
         values={name: values[name] for name in metrics},
         signatures={name: signatures[name] for name in metrics if name in signatures},
-        examples=len(examples),
+        examples=count,
         outputs=outputs,
-        flagged=sum(bool(answer.flags) for answer in answers),
+        flagged=flagged,
         seconds=time.perf_counter() - began,
         dropped=dropped or {},
-        classes=_classes(outputs, references, tokens) if compared and resamples else None,
+        unit=unit,
+        classes=_classes(outputs, references, data.target.tokens) if compared and resamples else None,
         groups=estimate_groups(chosen[compared[0]], outputs, references, group_names, resamples) if group_names else [],
     )
 
@@ -98,16 +104,6 @@ def _references(generator: Generator, examples: list[Example]) -> References:
     return [tuple(joined([text]) for text in example.references) for example in examples]
 
 
-def _likelihood_values(
-    generator: Generator, examples: list[Example], metrics: list[str], batch_size: int | None, samples: int
-) -> dict[str, Estimate]:
-    chosen = [name for name in metrics if name in LIKELIHOOD_METRICS]
-    if not chosen:
-        return {}
-    statistics = likelihood(generator, examples, batch_size)
-    return {name: likelihood_estimate(statistics, name, samples) for name in chosen}
-
-
 def _classes(outputs: list[str], references: References, tokens: str) -> Classes | None:
     """The confusion of classes, compared as exact_match compares texts; None if the targets are no classes."""
     normalized = normalized_references(references, tokens)
@@ -124,29 +120,3 @@ def normalized_references(references: References, tokens: str) -> References:
 
 def _normalized(text: str, tokens: str) -> str:
     return " ".join(words(text)) if tokens == "words" else text
-
-
-def _evaluate_language_model(
-    generator: Generator,
-    examples: list[Example],
-    metrics: list[str],
-    batch_size: int | None,
-    dropped: dict[str, Any],
-    samples: int,
-) -> Evaluation:
-    """Evaluate the probability of texts; nothing is decoded. The texts of a stream are its lines, in order."""
-    if compared := [name for name in metrics if name not in LIKELIHOOD_METRICS]:
-        raise UserError([f"metrics: {needs_answers(name)}" for name in compared])
-    began, window = time.perf_counter(), generator.config.data.window
-    statistics = likelihood(generator, examples, batch_size)
-    unknown = [generator.target_tokenizer.unknown(example.references[0]) for example in examples]
-    return Evaluation(
-        values={name: likelihood_estimate(statistics, name, samples) for name in metrics},
-        signatures={name: SIGNATURES[name] for name in metrics if name in SIGNATURES},
-        examples=len(statistics),
-        outputs=[],
-        flagged=sum(map(bool, unknown)),
-        seconds=time.perf_counter() - began,
-        dropped=dropped,
-        unit="texts" if window is None else f"windows of {window} tokens",
-    )

@@ -29,15 +29,7 @@ from antiphon.model_folder import (
     save_registered,
 )
 
-__all__ = [
-    "TARGETS",
-    "ExportFolder",
-    "Target",
-    "close_export",
-    "export_model",
-    "load_export",
-    "read_export",
-]
+__all__ = ["TARGETS", "ExportFolder", "Target", "close_export", "export_model", "load_export", "read_export"]
 
 # The folder of an exported model: config.yaml, both tokenizers, the engine's own files, and export.json over them.
 

@@ -27,18 +27,7 @@ from antiphon.models.model import EncoderDecoder, SequenceModel
 from antiphon.models.multihead import KeyValues, MaskedKeyValues, MultiHeadAttention
 from antiphon.sequence import Sequence
 
-__all__ = [
-    "LOGITS",
-    "LOOK",
-    "NEW",
-    "READ",
-    "ROW",
-    "SENTENCE",
-    "START",
-    "STEP",
-    "WEIGHTS",
-    "write",
-]
+__all__ = ["LOGITS", "LOOK", "NEW", "READ", "ROW", "SENTENCE", "START", "STEP", "WEIGHTS", "write"]
 
 # Layers that a tracer cannot follow, with forward passes that use tensors only.
 

@@ -33,7 +33,6 @@ __all__ = [
     "NOTHING",
     "SHAPES",
     "START",
-    "UNKNOWN",
     "IdPair",
     "Ints",
     "JointNgrams",

@@ -38,11 +38,9 @@ from antiphon.plots.video_attention import draw_video_attention
 __all__ = [
     "AttentionKind",
     "AttentionView",
-    "Explanation",
     "answer_with_attention",
     "attention_view",
     "draw_answer",
-    "draw_sources",
     "explain_attention",
 ]
 

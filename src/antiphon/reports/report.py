@@ -15,6 +15,7 @@ from antiphon.files import write_text
 from antiphon.plots.style import metric_label
 from antiphon.reports.render import is_number, render
 from antiphon.reports.run_record import RunRecord, SampleOutput, read_record
+from antiphon.text import natural_order
 
 __all__ = ["write_report"]
 
@@ -97,16 +98,11 @@ def _histories(samples: list[SampleOutput]) -> list[list[SampleOutput]]:
 
 def _attention(run: Path) -> dict[str, object]:
     """The newest pictures; those with a panel for each head need the whole width, so they are apart."""
-    paths = sorted((run / "attention").glob("*.png"), key=_natural_order)
+    paths = sorted((run / "attention").glob("*.png"), key=lambda path: natural_order(path.stem))
     pictures = [picture for path in paths[-_PICTURES:] if (picture := _picture(path, f"attention/{path.name}"))]
     heads = [picture for picture in pictures if picture.name.endswith("-heads.png")]
     matrices = [picture for picture in pictures if picture not in heads]
     return {"attention": matrices, "heads": heads, "older_pictures": max(0, len(paths) - _PICTURES)}
-
-
-def _natural_order(path: Path) -> list[tuple[int, str]]:
-    """`update-900` before `update-1000`."""
-    return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", path.stem)]
 
 
 def _picture(path: Path, name: str) -> Picture | None:
