@@ -19,7 +19,7 @@ import torch
 from pydantic import BaseModel
 from tiny_models import choices, fill
 from tiny_runs import WORDS, tiny_config
-from wishing_models import Leaning, wishing_model
+from untrained_models import LogitBias, untrained_model
 
 from antiphon.config import schema
 from antiphon.config.networks import RegisteredEncoderConfig
@@ -259,7 +259,7 @@ def batch_size() -> None:
 
 def replace_unknown() -> None:
     """A command may say otherwise."""
-    loaded = wishing_model(Leaning(unknown=6.0, end=-3.0))
+    loaded = untrained_model(LogitBias(unknown=6.0, end=-3.0))
     usual = loaded.config.decoding.model_copy(update={"replace_unknown": True})
     replaced = Generator(replace(loaded, config=loaded.config.model_copy(update={"decoding": usual})))
     for text in ("a b", "c Zürich d"):

@@ -39,8 +39,8 @@ class Ended:
 
 
 @dataclass
-class Forge:
-    """Orders to the server of forge.py, one after the other."""
+class ForkServer:
+    """Orders to the server of fork_server.py, one after the other."""
 
     folder: Path
     server: subprocess.Popen[str]
@@ -96,7 +96,7 @@ class Forge:
     def _answer(self) -> str:
         assert self.server.stdout is not None
         answer = self.server.stdout.readline()
-        assert answer, "the server of forge.py has died"
+        assert answer, "the server of fork_server.py has died"
         return answer
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fault_runs import Baseline, Forge, checkpoints
+from fault_runs import Baseline, ForkServer, checkpoints
 from torch import nn
 
 from antiphon.training.checkpoints import Checkpoints, Progress, average
@@ -35,9 +35,9 @@ def empty(path: Path) -> None:
     path.write_bytes(b"")
 
 
-def interrupted(forge: Forge, run: Path) -> None:
+def interrupted(fork_server: ForkServer, run: Path) -> None:
     """Stands at update 7 of 14, with checkpoints before it."""
-    assert forge.train(run, fault=("batch", 13, "term")).code == 143
+    assert fork_server.train(run, fault=("batch", 13, "term")).code == 143
     assert checkpoints(run) == ["00000005", "00000006", "00000007"]
 
 
@@ -46,11 +46,11 @@ def interrupted(forge: Forge, run: Path) -> None:
     [(truncate, FILES[0]), (flip, FILES[1]), (remove, FILES[2]), (empty, FILES[3]), (remove, FILES[3])],
 )
 def test_the_one_before_is_used(
-    forge: Forge, baseline: Baseline, run: Path, damage: Callable[[Path], None], file: str
+    fork_server: ForkServer, baseline: Baseline, run: Path, damage: Callable[[Path], None], file: str
 ) -> None:
-    interrupted(forge, run)
+    interrupted(fork_server, run)
     damage(run / "checkpoints" / "00000007" / file)
-    ended = forge.train(run)
+    ended = fork_server.train(run)
     assert ended.code == 0, ended.said
     assert f"{run}/checkpoints/00000007: damaged ({file}" in ended.said
     assert "using the one before, 00000006" in ended.said
@@ -76,11 +76,11 @@ def test_every_damage_to_every_file_is_seen(
     assert not newest.folder.exists()
 
 
-def test_all_damaged_starts_over_and_says_so(forge: Forge, baseline: Baseline, run: Path) -> None:
-    interrupted(forge, run)
+def test_all_damaged_starts_over_and_says_so(fork_server: ForkServer, baseline: Baseline, run: Path) -> None:
+    interrupted(fork_server, run)
     for path in run.glob("checkpoints/*/model.safetensors"):
         flip(path)
-    ended = forge.train(run)
+    ended = fork_server.train(run)
     assert ended.code == 0, ended.said
     assert ended.said.count("damaged (model.safetensors does not match its checksum)") == 3
     assert "starting over" in ended.said
@@ -89,31 +89,31 @@ def test_all_damaged_starts_over_and_says_so(forge: Forge, baseline: Baseline, r
     assert [json.loads(line)["update"] for line in (run / "log.jsonl").read_text().splitlines()] == [1]
 
 
-def test_a_damaged_checkpoint_of_the_average_is_left_out_and_named(forge: Forge, run: Path) -> None:
+def test_a_damaged_checkpoint_of_the_average_is_left_out_and_named(fork_server: ForkServer, run: Path) -> None:
     """Older than the newest, so the run goes on; at the end it says what it could not use."""
-    assert forge.train(run, fault=("batch", 24, "term")).code == 143
+    assert fork_server.train(run, fault=("batch", 24, "term")).code == 143
     flip(run / "checkpoints" / "00000010" / "model.safetensors")
-    ended = forge.train(run)
+    ended = fork_server.train(run)
     assert ended.code == 0, ended.said
     assert f"{run}/checkpoints/00000010: missing or damaged" in ended.said
 
 
-def test_other_threads_are_said_to_be_inexact(forge: Forge, run: Path) -> None:
-    interrupted(forge, run)
+def test_other_threads_are_said_to_be_inexact(fork_server: ForkServer, run: Path) -> None:
+    interrupted(fork_server, run)
     path = run / "checkpoints" / "00000007" / "manifest.json"
     manifest = json.loads(path.read_bytes())
     assert manifest["made_with"]["threads"] == 1
     manifest["made_with"]["threads"] = 3
     path.write_text(json.dumps(manifest))
-    ended = forge.train(run)
+    ended = fork_server.train(run)
     assert ended.code == 0, ended.said
     assert "trained with threads 3, now 1" in ended.said
     assert "not be bit-exact" in ended.said
 
 
-def test_equal_threads_are_not_mentioned(forge: Forge, run: Path) -> None:
-    interrupted(forge, run)
-    assert "bit-exact" not in forge.train(run).said
+def test_equal_threads_are_not_mentioned(fork_server: ForkServer, run: Path) -> None:
+    interrupted(fork_server, run)
+    assert "bit-exact" not in fork_server.train(run).said
 
 
 def saved(checkpoints: Checkpoints, update: int, value: float, in_a_row: int = 0) -> None:

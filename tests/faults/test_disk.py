@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from fault_runs import Baseline, Forge, checkpoints
-from forge import watch_room
+from fault_runs import Baseline, ForkServer, checkpoints
+from fork_server import watch_room
 
 from antiphon.errors import DiskError
 from antiphon.files import TEMPORARY, publish, write_bytes
@@ -40,19 +40,19 @@ def assert_nothing_lost(run: Path, newest_before: str) -> None:
 
 
 @pytest.mark.parametrize("turn", range(TURNS))
-def test_full_from_any_write_on(forge: Forge, baseline: Baseline, run: Path, turn: int) -> None:
+def test_full_from_any_write_on(fork_server: ForkServer, baseline: Baseline, run: Path, turn: int) -> None:
     """Every write from that one on fails; when there is room again, the same command goes on to the same bytes."""
     seed = secrets.randbits(32)
     print(f"seed {seed}")
-    assert forge.train(run, fault=("batch", 8, "term")).code == 143
+    assert fork_server.train(run, fault=("batch", 8, "term")).code == 143
     newest = checkpoints(run)[-1]
     part = baseline.disk_operations // 2 // TURNS  # ten of fourteen updates are left, so half of all is always reached
     number = turn * part + random.Random(seed).randrange(1, part + 1)
-    ended = forge.train(run, fault=("disk", number, "full"))
+    ended = fork_server.train(run, fault=("disk", number, "full"))
     assert ended.code == 2, ended.said
     assert_said(ended.said)
     assert_nothing_lost(run, newest)
-    ended = forge.train(run)
+    ended = fork_server.train(run)
     assert ended.code == 0, ended.said
     baseline.assert_same_end(run)
 
@@ -83,7 +83,7 @@ class SmallDisk:
     """A folder with little room: really so, or only so that every sync beyond it fails."""
 
     folder: Path
-    fault: tuple[str, int, str] | None  # for forge.py
+    fault: tuple[str, int, str] | None  # for fork_server.py
 
     def enlarge(self) -> None:
         if self.fault is None:
@@ -105,15 +105,15 @@ def small_disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Small
         os.fsync = really
 
 
-def test_a_disk_that_is_full(forge: Forge, baseline: Baseline, small_disk: SmallDisk) -> None:
+def test_a_disk_that_is_full(fork_server: ForkServer, baseline: Baseline, small_disk: SmallDisk) -> None:
     """Room for the first checkpoint and not for the third."""
     run = small_disk.folder / "run"
-    ended = forge.train(run, fault=small_disk.fault)
+    ended = fork_server.train(run, fault=small_disk.fault)
     assert ended.code == 2, ended.said
     assert_said(ended.said)
     assert_nothing_lost(run, "00000003")
     small_disk.enlarge()
-    ended = forge.train(run)
+    ended = fork_server.train(run)
     assert ended.code == 0, ended.said
     assert "resuming from update" in ended.said
     baseline.assert_same_end(run)
@@ -139,9 +139,9 @@ def test_a_folder_is_replaced_as_a_whole_or_not_at_all(small_disk: SmallDisk) ->
 
 
 @pytest.mark.parametrize("name", ["", "sub"])
-def test_a_run_folder_that_cannot_be_made(forge: Forge, tmp_path: Path, name: str) -> None:
+def test_a_run_folder_that_cannot_be_made(fork_server: ForkServer, tmp_path: Path, name: str) -> None:
     (tmp_path / "file").write_text("in the way")
-    ended = forge.train(tmp_path / "file" / name)
+    ended = fork_server.train(tmp_path / "file" / name)
     assert ended.code == 2
     assert "cannot be written" in ended.said
     assert "Traceback" not in ended.said

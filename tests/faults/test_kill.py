@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from fault_runs import ENVIRONMENT, Baseline, Forge, checkpoints
+from fault_runs import ENVIRONMENT, Baseline, ForkServer, checkpoints
 
 from antiphon.files import TEMPORARY
 from antiphon.model_folder import load_model
@@ -28,77 +28,77 @@ def draw() -> random.Random:
     return random.Random(seed)
 
 
-def to_the_end(forge: Forge, run: Path) -> None:
-    ended = forge.train(run)
+def to_the_end(fork_server: ForkServer, run: Path) -> None:
+    ended = fork_server.train(run)
     assert ended.code == 0, ended.said
     leftovers = list(run.rglob(f"{TEMPORARY}*"))
     assert not leftovers
 
 
-def test_the_same_seed_gives_the_same_bytes(forge: Forge, baseline: Baseline, run: Path) -> None:
-    to_the_end(forge, run)
+def test_the_same_seed_gives_the_same_bytes(fork_server: ForkServer, baseline: Baseline, run: Path) -> None:
+    to_the_end(fork_server, run)
     baseline.assert_same_end(run)
 
 
-def test_killed_after_any_time(forge: Forge, baseline: Baseline, run: Path, draw: random.Random) -> None:
+def test_killed_after_any_time(fork_server: ForkServer, baseline: Baseline, run: Path, draw: random.Random) -> None:
     for _ in range(6):
-        ended = forge.train_and_kill(run, draw.uniform(0.05, 0.8) * baseline.seconds)
+        ended = fork_server.train_and_kill(run, draw.uniform(0.05, 0.8) * baseline.seconds)
         assert ended.code in (0, KILLED), ended.said
-    to_the_end(forge, run)
+    to_the_end(fork_server, run)
     baseline.assert_same_end(run)
 
 
 @pytest.mark.parametrize("turn", range(DRAWS))
 def test_killed_before_any_disk_operation(
-    forge: Forge, baseline: Baseline, run: Path, draw: random.Random, turn: int
+    fork_server: ForkServer, baseline: Baseline, run: Path, draw: random.Random, turn: int
 ) -> None:
     """Writing checkpoints and weights, syncing, renaming, pruning: one kill in each quarter of the run, then more."""
     quarter = baseline.disk_operations // DRAWS
     number = turn * quarter + draw.randrange(1, quarter + 1)
     print(f"disk operation {number} of {baseline.disk_operations}")
-    ended = forge.train(run, fault=("disk", number, "kill"))
+    ended = fork_server.train(run, fault=("disk", number, "kill"))
     assert ended.code == KILLED, ended.said
     for _ in range(3):
         number = draw.randrange(1, baseline.disk_operations // 3)
         print(f"then disk operation {number}")
-        assert forge.train(run, fault=("disk", number, "kill")).code in (0, KILLED)
-    to_the_end(forge, run)
+        assert fork_server.train(run, fault=("disk", number, "kill")).code in (0, KILLED)
+    to_the_end(fork_server, run)
     baseline.assert_same_end(run)
 
 
-def test_killed_before_the_last_pruning(forge: Forge, baseline: Baseline, run: Path) -> None:
+def test_killed_before_the_last_pruning(fork_server: ForkServer, baseline: Baseline, run: Path) -> None:
     """The last checkpoint is there, and so are those it makes superfluous: the next process throws them away."""
     last = 8  # at the beginning, at the updates 3, 5, 6, 9, 10 and 12, and at the end
-    assert forge.train(run, fault=("pruning", last, "kill")).code == KILLED
+    assert fork_server.train(run, fault=("pruning", last, "kill")).code == KILLED
     assert checkpoints(run)[-1] == checkpoints(baseline.run)[-1]
     assert checkpoints(run) != checkpoints(baseline.run)
-    to_the_end(forge, run)
+    to_the_end(fork_server, run)
     baseline.assert_same_end(run)
 
 
 @pytest.mark.parametrize("place", ["evaluation", "batch"])
 def test_killed_in_evaluations_and_steps(
-    forge: Forge, baseline: Baseline, run: Path, draw: random.Random, place: str
+    fork_server: ForkServer, baseline: Baseline, run: Path, draw: random.Random, place: str
 ) -> None:
     for _ in range(3):
         number = draw.randrange(1, 3 if place == "evaluation" else 12)
         print(f"{place} {number}")
-        assert forge.train(run, fault=(place, number, "kill")).code in (0, KILLED)
-    to_the_end(forge, run)
+        assert fork_server.train(run, fault=(place, number, "kill")).code in (0, KILLED)
+    to_the_end(fork_server, run)
     baseline.assert_same_end(run)
 
 
-def test_killed_with_two_threads(forge: Forge, run: Path, tmp_path: Path, draw: random.Random) -> None:
+def test_killed_with_two_threads(fork_server: ForkServer, run: Path, tmp_path: Path, draw: random.Random) -> None:
     """Sums that two threads share, in layers wide enough for torch to share them."""
     wide = ("training.threads=2", "training.batch_tokens=400", "training.accumulate=1", "training.epochs=3")
     wide += ("model.encoder.size=96", "model.decoder.size=96", "training.schedule.warmup=0")
     alone = tmp_path / "alone"
-    assert forge.train(alone, *wide).code == 0
+    assert fork_server.train(alone, *wide).code == 0
     manifest = json.loads(next(alone.glob("checkpoints/*/manifest.json")).read_bytes())
     assert manifest["made_with"]["threads"] == 2
     for _ in range(2):
-        assert forge.train(run, *wide, fault=("batch", draw.randrange(2, 8), "kill")).code in (0, KILLED)
-    ended = forge.train(run, *wide)
+        assert fork_server.train(run, *wide, fault=("batch", draw.randrange(2, 8), "kill")).code in (0, KILLED)
+    ended = fork_server.train(run, *wide)
     assert ended.code == 0, ended.said
     Baseline(alone, 0.0, 0, "").assert_same_end(run)
 
@@ -107,7 +107,7 @@ REPLACE = """
 import os, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from forge import Fault, watch_disk
+from fork_server import Fault, watch_disk
 from antiphon.files import publish, sweep
 
 folder = Path(sys.argv[2]) / "00000005"
@@ -147,19 +147,21 @@ def test_a_kill_never_loses_a_folder_that_is_being_replaced(tmp_path: Path) -> N
     assert int(ended.stdout) > 10
 
 
-def test_the_model_folder_is_whole_whenever_it_is_looked_at(forge: Forge, run: Path, draw: random.Random) -> None:
+def test_the_model_folder_is_whole_whenever_it_is_looked_at(
+    fork_server: ForkServer, run: Path, draw: random.Random
+) -> None:
     """Each kill leaves a folder that loads, once the first weights are there."""
     for _ in range(6):
-        forge.train(run, fault=("disk", draw.randrange(30, 120), "kill"))
+        fork_server.train(run, fault=("disk", draw.randrange(30, 120), "kill"))
         if (run / "log.jsonl").exists():  # the first weights come before the first update
             assert load_model(run).model.parameter_count > 0
 
 
-def test_the_real_command_killed(forge: Forge, baseline: Baseline, run: Path, draw: random.Random) -> None:
+def test_the_real_command_killed(fork_server: ForkServer, baseline: Baseline, run: Path, draw: random.Random) -> None:
     command = [sys.executable, "-m", "antiphon.cli.main", "train", "config.yaml", "--out", str(run)]
-    cache = {"ANTIPHON_CACHE": str(forge.folder / "cache")}
+    cache = {"ANTIPHON_CACHE": str(fork_server.folder / "cache")}
     first = subprocess.Popen(
-        command, cwd=forge.folder, env={**ENVIRONMENT, **cache}, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        command, cwd=fork_server.folder, env={**ENVIRONMENT, **cache}, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     while first.poll() is None and not list(run.glob("checkpoints/0*")):
         time.sleep(0.001)
@@ -167,7 +169,7 @@ def test_the_real_command_killed(forge: Forge, baseline: Baseline, run: Path, dr
     first.kill()
     first.communicate()
     again = subprocess.run(
-        command, cwd=forge.folder, env={**ENVIRONMENT, **cache}, capture_output=True, text=True, check=False
+        command, cwd=fork_server.folder, env={**ENVIRONMENT, **cache}, capture_output=True, text=True, check=False
     )
     assert again.returncode == 0, again.stderr
     assert again.stdout == f"{run}\n"

@@ -8,7 +8,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from fault_runs import Baseline, Forge
+from fault_runs import Baseline, ForkServer
 
 KILLED = -signal.SIGKILL
 LEARNING = (
@@ -31,7 +31,7 @@ def draw() -> random.Random:
 
 
 def test_killed_while_it_learns_from_spoilt_sources(
-    forge: Forge, baseline: Baseline, run: Path, tmp_path: Path, draw: random.Random
+    fork_server: ForkServer, baseline: Baseline, run: Path, tmp_path: Path, draw: random.Random
 ) -> None:
     """Also when the run that the frozen part was taken from has gone meanwhile."""
     other = tmp_path / "other"
@@ -41,13 +41,13 @@ def test_killed_while_it_learns_from_spoilt_sources(
             (other / file.name).write_bytes(file.read_bytes())
     options = (*LEARNING, f"model.encoder.from={other}")
     alone = tmp_path / "alone"
-    ended = forge.train(alone, *options)
+    ended = fork_server.train(alone, *options)
     assert ended.code == 0, ended.said
     number = draw.randrange(8, 22)  # two batches an update, a checkpoint after the third
     print(f"batch {number}")
-    assert forge.train(run, *options, fault=("batch", number, "kill")).code == KILLED
+    assert fork_server.train(run, *options, fault=("batch", number, "kill")).code == KILLED
     other.rename(tmp_path / "gone")
-    assert forge.train(run, *options, fault=("batch", draw.randrange(1, 4), "kill")).code in (0, KILLED)
-    ended = forge.train(run, *options)
+    assert fork_server.train(run, *options, fault=("batch", draw.randrange(1, 4), "kill")).code in (0, KILLED)
+    ended = fork_server.train(run, *options)
     assert ended.code == 0, ended.said
     Baseline(alone, 0.0, 0, "").assert_same_end(run)

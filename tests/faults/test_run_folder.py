@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from fault_runs import Baseline, Forge, checkpoints
+from fault_runs import Baseline, ForkServer, checkpoints
 
 from antiphon.config.load import read_config
 from antiphon.ngrams.joint import JOINT
@@ -36,10 +36,10 @@ def contents(run: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def whole(forge: Forge, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def whole(fork_server: ForkServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with everything, pictures too."""
     run = tmp_path_factory.mktemp("whole") / "run"
-    ended = forge.train(run, pictures=True)
+    ended = fork_server.train(run, pictures=True)
     assert ended.code == 0, ended.said
     return run
 
@@ -88,19 +88,19 @@ def test_the_rate_is_that_of_the_last_update(whole: Path) -> None:
     assert [float(row["learning_rate"]) for row in metrics(whole)] == pytest.approx(rates)
 
 
-def test_epochs_are_counted_in_fractions(forge: Forge, whole: Path, run: Path) -> None:
+def test_epochs_are_counted_in_fractions(fork_server: ForkServer, whole: Path, run: Path) -> None:
     first, second, last = (float(row["epoch"]) for row in metrics(whole))
     assert 0 < first < 1 < second < 2 == last
     assert first == pytest.approx(5 / 7, abs=0.06)
     assert json.loads((whole / "summary.json").read_bytes())["epochs"] == 2
-    assert forge.train(run, fault=("batch", 7, "term")).code == 143
+    assert fork_server.train(run, fault=("batch", 7, "term")).code == 143
     assert json.loads((run / "summary.json").read_bytes())["epochs"] == pytest.approx(4 / 7, abs=0.06)
 
 
-def test_a_resume_into_an_evaluation_has_no_speed(forge: Forge, run: Path) -> None:
+def test_a_resume_into_an_evaluation_has_no_speed(fork_server: ForkServer, run: Path) -> None:
     """Nothing was measured, which is not the same as nothing done a second."""
-    assert forge.train(run, fault=("evaluation", 1, "term")).code == 143
-    assert forge.train(run).code == 0
+    assert fork_server.train(run, fault=("evaluation", 1, "term")).code == 143
+    assert fork_server.train(run).code == 0
     speeds = [float(row["tokens_per_second"]) for row in metrics(run)]
     assert math.isnan(speeds[0])
     assert min(speeds[1:]) > 0
@@ -112,12 +112,12 @@ def timeless(table: list[dict[str, str]]) -> list[dict[str, str]]:
     ]
 
 
-def test_interruptions_leave_no_trace(forge: Forge, baseline: Baseline, run: Path) -> None:
+def test_interruptions_leave_no_trace(fork_server: ForkServer, baseline: Baseline, run: Path) -> None:
     """No row twice, none missing, the same figures as in the run that was never killed."""
     # Before the first checkpoint; between the samples of the first and second evaluation and their checkpoints.
     for fault in (("batch", 5, "kill"), ("metrics", 2, "kill"), ("evaluation", 2, "term"), ("metrics", 2, "kill")):
-        assert forge.train(run, fault=fault).code in (-9, 143)
-    assert forge.train(run).code == 0
+        assert fork_server.train(run, fault=fault).code in (-9, 143)
+    assert fork_server.train(run).code == 0
     assert timeless(metrics(run)) == timeless(metrics(baseline.run))
     assert rows(run / "samples.jsonl") == rows(baseline.run / "samples.jsonl")
     assert [row["update"] for row in rows(run / "log.jsonl")] == [1]
@@ -139,41 +139,41 @@ def test_rewinding_drops_later_and_torn_lines(tmp_path: Path) -> None:
     assert not folder.metrics.exists()
 
 
-def test_a_finished_run_is_said_to_be_finished(forge: Forge, whole: Path) -> None:
+def test_a_finished_run_is_said_to_be_finished(fork_server: ForkServer, whole: Path) -> None:
     before = contents(whole)
-    ended = forge.train(whole)
+    ended = fork_server.train(whole)
     assert ended.code == 0
     assert f"{whole}: this run is finished (all 14 updates done)" in ended.said
     assert contents(whole) == before
 
 
-def test_an_end_that_was_killed_is_written_again(forge: Forge, baseline: Baseline, run: Path) -> None:
+def test_an_end_that_was_killed_is_written_again(fork_server: ForkServer, baseline: Baseline, run: Path) -> None:
     """The summary says that all is done and a report of an earlier interruption is there: that is not the end yet."""
-    assert forge.train(run, fault=("batch", 9, "term")).code == 143
+    assert fork_server.train(run, fault=("batch", 9, "term")).code == 143
     assert (run / "report.html").exists()
-    assert forge.train(run, fault=("report", 1, "kill")).code == -9
-    ended = forge.train(run)
+    assert fork_server.train(run, fault=("report", 1, "kill")).code == -9
+    ended = fork_server.train(run)
     assert ended.code == 0, ended.said
     assert "done: all 14 updates done" in ended.said
     assert (run / "report.html").exists()
     baseline.assert_same_end(run)
 
 
-def test_a_finished_run_is_mended(forge: Forge, baseline: Baseline, run: Path) -> None:
+def test_a_finished_run_is_mended(fork_server: ForkServer, baseline: Baseline, run: Path) -> None:
     """A file of the model is lost: the checkpoints still have it."""
-    assert forge.train(run).code == 0
+    assert fork_server.train(run).code == 0
     (run / "model.safetensors").write_bytes(b"broken")
     (run / "tokenizer.source.json").unlink()
-    ended = forge.train(run)
+    ended = fork_server.train(run)
     assert ended.code == 0, ended.said
     baseline.assert_same_end(run)
     source = "tokenizer.source.json"
     assert (run / source).read_bytes() == (baseline.run / source).read_bytes()
 
 
-def test_another_config_is_refused_with_the_difference(forge: Forge, baseline: Baseline) -> None:
+def test_another_config_is_refused_with_the_difference(fork_server: ForkServer, baseline: Baseline) -> None:
     before = contents(baseline.run)
-    ended = forge.train(baseline.run, "training.learning_rate=0.5", "model.encoder.size=16")
+    ended = fork_server.train(baseline.run, "training.learning_rate=0.5", "model.encoder.size=16")
     assert ended.code == 2
     assert f"{baseline.run}: holds a run of another configuration" in ended.said
     assert "training.learning_rate: 0.02 in the run, 0.5 now" in ended.said
@@ -182,33 +182,37 @@ def test_another_config_is_refused_with_the_difference(forge: Forge, baseline: B
     assert contents(baseline.run) == before
 
 
-def test_fresh_starts_over_and_deletes_only_what_is_ours(forge: Forge, baseline: Baseline, run: Path) -> None:
-    assert forge.train(run, "training.learning_rate=0.5", fault=("batch", 13, "term")).code == 143
+def test_fresh_starts_over_and_deletes_only_what_is_ours(
+    fork_server: ForkServer, baseline: Baseline, run: Path
+) -> None:
+    assert fork_server.train(run, "training.learning_rate=0.5", fault=("batch", 13, "term")).code == 143
     own = {"pairs.jsonl": "{}\n", "notes.json": "{}", "other.safetensors": "x"}
     for name, text in own.items():
         (run / name).write_text(text)
-    ended = forge.train(run, "--fresh")
+    ended = fork_server.train(run, "--fresh")
     assert ended.code == 0, ended.said
     assert "going on" not in ended.said
     baseline.assert_same_end(run)
     assert {name: (run / name).read_text() for name in own} == own
 
 
-def test_a_killed_fresh_start_never_mixes_two_runs(forge: Forge, baseline: Baseline, run: Path) -> None:
+def test_a_killed_fresh_start_never_mixes_two_runs(fork_server: ForkServer, baseline: Baseline, run: Path) -> None:
     """Until the last file of the old run is gone, the folder says that it belongs to the old run."""
-    assert forge.train(run, "training.learning_rate=0.5", fault=("batch", 13, "term")).code == 143
+    assert fork_server.train(run, "training.learning_rate=0.5", fault=("batch", 13, "term")).code == 143
     for number in (4, 9, 14):
-        forge.train(run, "--fresh", fault=("disk", number, "kill"))
-        ended = forge.train(run, fault=("batch", 1, "kill"))
+        fork_server.train(run, "--fresh", fault=("disk", number, "kill"))
+        ended = fork_server.train(run, fault=("batch", 1, "kill"))
         assert ended.code == -9 or "another configuration" in ended.said
-    assert forge.train(run, "--fresh").code == 0
+    assert fork_server.train(run, "--fresh").code == 0
     baseline.assert_same_end(run)
 
 
-def test_fresh_keeps_the_old_run_until_the_data_is_known_to_be_good(forge: Forge, baseline: Baseline) -> None:
+def test_fresh_keeps_the_old_run_until_the_data_is_known_to_be_good(
+    fork_server: ForkServer, baseline: Baseline
+) -> None:
     before = contents(baseline.run)
     for data in ("data.train=nowhere.tsv", "data.dev=nowhere.tsv", "data.target.column=7"):
-        ended = forge.train(baseline.run, data, "--fresh")
+        ended = fork_server.train(baseline.run, data, "--fresh")
         assert ended.code == 2, ended.said
         assert contents(baseline.run) == before
 
@@ -217,11 +221,13 @@ def test_fresh_keeps_the_old_run_until_the_data_is_known_to_be_good(forge: Forge
 @pytest.mark.parametrize(
     "name", ["config.yaml", "checkpoints/a.bin", "model.safetensors", "model.json", "environment.json", "data.json"]
 )
-def test_the_folder_of_another_program_is_left_alone(forge: Forge, run: Path, name: str, options: list[str]) -> None:
+def test_the_folder_of_another_program_is_left_alone(
+    fork_server: ForkServer, run: Path, name: str, options: list[str]
+) -> None:
     (run / name).parent.mkdir(parents=True)
     (run / name).write_text('{"python": "3.11", "format": 1}')
     before = contents(run)
-    ended = forge.train(run, *options)
+    ended = fork_server.train(run, *options)
     assert ended.code == 2, ended.said
     assert f"{run}: has {name.split('/')[0]} but is not a run of Antiphon; choose another --out" in ended.said
     assert contents(run) == before
@@ -229,63 +235,63 @@ def test_the_folder_of_another_program_is_left_alone(forge: Forge, run: Path, na
 
 @pytest.mark.parametrize("options", [[], ["--fresh"]])
 def test_the_folder_of_the_config_can_be_trained_in(
-    forge: Forge, baseline: Baseline, run: Path, options: list[str]
+    fork_server: ForkServer, baseline: Baseline, run: Path, options: list[str]
 ) -> None:
     """`antiphon init` has written config.yaml, and `antiphon train config.yaml --out .` follows."""
     run.mkdir()
-    shutil.copy(forge.folder / "config.yaml", run)
-    assert forge.train(run, "training.seed=4", *options).code == 2  # this would lose what the file says
-    ended = forge.train(run, *options)
+    shutil.copy(fork_server.folder / "config.yaml", run)
+    assert fork_server.train(run, "training.seed=4", *options).code == 2  # this would lose what the file says
+    ended = fork_server.train(run, *options)
     assert ended.code == 0, ended.said
     baseline.assert_same_end(run)
 
 
-def test_fresh_never_deletes_the_config_it_trains_with(forge: Forge, baseline: Baseline, run: Path) -> None:
-    assert forge.train(run, fault=("batch", 13, "term")).code == 143
-    wanted = read_config(forge.folder / "config.yaml")
+def test_fresh_never_deletes_the_config_it_trains_with(fork_server: ForkServer, baseline: Baseline, run: Path) -> None:
+    assert fork_server.train(run, fault=("batch", 13, "term")).code == 143
+    wanted = read_config(fork_server.folder / "config.yaml")
     for number in (3, 8, 13, 18, 23, 28):
-        assert forge.train(run, "--fresh", fault=("disk", number, "kill")).code == -9
+        assert fork_server.train(run, "--fresh", fault=("disk", number, "kill")).code == -9
         assert read_config(run / "config.yaml") == wanted
-    assert forge.train(run).code == 0
+    assert fork_server.train(run).code == 0
     baseline.assert_same_end(run)
 
 
-def test_checkpoints_without_their_config_are_nobodys(forge: Forge, baseline: Baseline, run: Path) -> None:
-    assert forge.train(run, "training.learning_rate=0.5", fault=("batch", 13, "term")).code == 143
+def test_checkpoints_without_their_config_are_nobodys(fork_server: ForkServer, baseline: Baseline, run: Path) -> None:
+    assert fork_server.train(run, "training.learning_rate=0.5", fault=("batch", 13, "term")).code == 143
     (run / "config.yaml").unlink()
     before = contents(run)
-    ended = forge.train(run)
+    ended = fork_server.train(run)
     assert ended.code == 2, ended.said
     assert f"{run}: has checkpoints but no config.yaml" in ended.said
     assert "--out" in ended.said
     assert "--fresh" in ended.said
     assert contents(run) == before
-    ended = forge.train(run, "--fresh")
+    ended = fork_server.train(run, "--fresh")
     assert ended.code == 0, ended.said
     assert "going on" not in ended.said
     baseline.assert_same_end(run)
 
 
-def test_a_broken_config_of_the_run_is_named(forge: Forge, baseline: Baseline, run: Path) -> None:
-    assert forge.train(run, fault=("batch", 13, "term")).code == 143
+def test_a_broken_config_of_the_run_is_named(fork_server: ForkServer, baseline: Baseline, run: Path) -> None:
+    assert fork_server.train(run, fault=("batch", 13, "term")).code == 143
     (run / "config.yaml").write_text("data: {train: train.tsv}\ntraining: {epoch: 2}\n")
-    ended = forge.train(run)
+    ended = fork_server.train(run)
     assert ended.code == 2, ended.said
     assert f"{run / 'config.yaml'}: training.epoch: 'training' has no such key" in ended.said
     assert "put the config.yaml of the run back" in ended.said
-    assert forge.train(run, "--fresh").code == 0
+    assert fork_server.train(run, "--fresh").code == 0
     baseline.assert_same_end(run)
 
 
-def test_other_tokens_are_refused(forge: Forge, run: Path) -> None:
+def test_other_tokens_are_refused(fork_server: ForkServer, run: Path) -> None:
     """The same data, but another version cuts it otherwise: the weights would mean other tokens."""
-    assert forge.train(run, fault=("batch", 13, "term")).code == 143
+    assert fork_server.train(run, fault=("batch", 13, "term")).code == 143
     path = run / "tokenizer.target.json"
     tokens = json.loads(path.read_bytes())
     tokens["symbols"].reverse()
     path.write_text(json.dumps(tokens))
     before = contents(run)
-    ended = forge.train(run)
+    ended = fork_server.train(run)
     assert ended.code == 2, ended.said
     assert f"{path}: the data now gives other tokens than when the run began" in ended.said
     assert "environment.json" in ended.said
@@ -300,30 +306,30 @@ def test_a_command_that_is_not_utf8_is_written_down(tmp_path: Path, monkeypatch:
 
 
 @pytest.fixture
-def other_data(forge: Forge) -> Iterator[None]:
-    path = forge.folder / "train.tsv"
+def other_data(fork_server: ForkServer) -> Iterator[None]:
+    path = fork_server.folder / "train.tsv"
     before = path.read_bytes()
     path.write_bytes(before + b"zzz\tzzz\n")
     yield
     path.write_bytes(before)
 
 
-def test_other_data_is_refused(forge: Forge, run: Path, request: pytest.FixtureRequest) -> None:
+def test_other_data_is_refused(fork_server: ForkServer, run: Path, request: pytest.FixtureRequest) -> None:
     """A run that stands in the middle cannot go on with data of which it has not seen the first half."""
-    assert forge.train(run, fault=("batch", 13, "term")).code == 143
+    assert fork_server.train(run, fault=("batch", 13, "term")).code == 143
     before = checkpoints(run)
     request.getfixturevalue("other_data")
-    ended = forge.train(run)
+    ended = fork_server.train(run)
     assert ended.code == 2, ended.said
     assert f"train.tsv: has changed since the run in {run} began" in ended.said
     assert "--fresh" in ended.said
     assert checkpoints(run) == before
 
 
-def test_a_second_process_is_refused(forge: Forge, run: Path) -> None:
+def test_a_second_process_is_refused(fork_server: ForkServer, run: Path) -> None:
     with RunFolder(run).locked():
-        ended = forge.train(run)
+        ended = fork_server.train(run)
     assert ended.code == 2
     assert f"{run}: another process is training here" in ended.said
     assert "--out" in ended.said
-    assert forge.train(run).code == 0
+    assert fork_server.train(run).code == 0

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from fault_runs import ENVIRONMENT, Baseline, Forge, checkpoints
+from fault_runs import ENVIRONMENT, Baseline, ForkServer, checkpoints
 
 from antiphon.model_folder import load_model
 
@@ -20,9 +20,9 @@ CODES = {"term": 143, "int": 130}
 @pytest.mark.parametrize("action", ["term", "int"])
 @pytest.mark.parametrize(("place", "number", "update"), [("batch", 7, 4), ("evaluation", 1, 5), ("evaluation", 3, 14)])
 def test_saves_leaves_and_goes_on(
-    forge: Forge, baseline: Baseline, run: Path, action: str, place: str, number: int, update: int
+    fork_server: ForkServer, baseline: Baseline, run: Path, action: str, place: str, number: int, update: int
 ) -> None:
-    ended = forge.train(run, fault=(place, number, action))
+    ended = fork_server.train(run, fault=(place, number, action))
     assert ended.code == CODES[action], ended.said
     assert f"stopped and saved at update {update}" in ended.said
     assert "Traceback" not in ended.said
@@ -31,57 +31,57 @@ def test_saves_leaves_and_goes_on(
     assert json.loads((run / "summary.json").read_bytes())["stopped"] == "interrupted"
     assert (run / "card.md").exists()
 
-    ended = forge.train(run)
+    ended = fork_server.train(run)
     assert ended.code == 0, ended.said
     assert f"resuming from update {update}" in ended.said
     baseline.assert_same_end(run)
 
 
-def test_before_the_first_evaluation_the_model_is_that_of_the_moment(forge: Forge, run: Path) -> None:
-    assert forge.train(run, fault=("batch", 7, "term")).code == 143
+def test_before_the_first_evaluation_the_model_is_that_of_the_moment(fork_server: ForkServer, run: Path) -> None:
+    assert fork_server.train(run, fault=("batch", 7, "term")).code == 143
     saved = (run / "checkpoints" / "00000004" / "model.safetensors").read_bytes()
     assert (run / "model.safetensors").read_bytes() == saved
 
 
-def test_during_the_evaluation_of_the_average(forge: Forge, baseline: Baseline, run: Path) -> None:
+def test_during_the_evaluation_of_the_average(fork_server: ForkServer, baseline: Baseline, run: Path) -> None:
     """Then the model in memory holds averaged weights, which no checkpoint may get."""
-    assert forge.train(run, fault=("evaluation", 4, "term")).code == 143
+    assert fork_server.train(run, fault=("evaluation", 4, "term")).code == 143
     assert load_model(run).model.parameter_count > 0
-    assert forge.train(run).code == 0
+    assert fork_server.train(run).code == 0
     baseline.assert_same_end(run)
 
 
-def test_evaluation_is_left_in_the_middle(forge: Forge, run: Path) -> None:
+def test_evaluation_is_left_in_the_middle(fork_server: ForkServer, run: Path) -> None:
     """The signal comes when the decoding begins; its figures are not waited for."""
-    ended = forge.train(run, fault=("evaluation", 1, "term"))
+    ended = fork_server.train(run, fault=("evaluation", 1, "term"))
     assert "evaluation at update 5" not in ended.said
     assert not (run / "metrics.csv").exists()
 
 
-def test_the_second_signal_leaves_at_once(forge: Forge, baseline: Baseline, run: Path) -> None:
-    ended = forge.train(run, fault=("batch", 7, "term term"))
+def test_the_second_signal_leaves_at_once(fork_server: ForkServer, baseline: Baseline, run: Path) -> None:
+    ended = fork_server.train(run, fault=("batch", 7, "term term"))
     assert ended.code == 143
     assert "saved" not in ended.said
     assert checkpoints(run) == ["00000003"]
     assert load_model(run).model.parameter_count > 0
-    assert forge.train(run).code == 0
+    assert fork_server.train(run).code == 0
     baseline.assert_same_end(run)
 
 
 @pytest.mark.parametrize("action", ["term", "int"])
-def test_before_training_has_begun(forge: Forge, baseline: Baseline, run: Path, action: str) -> None:
-    ended = forge.train(run, fault=("preparation", 1, action))
+def test_before_training_has_begun(fork_server: ForkServer, baseline: Baseline, run: Path, action: str) -> None:
+    ended = fork_server.train(run, fault=("preparation", 1, action))
     assert ended.code == CODES[action]
     assert "Traceback" not in ended.said
     assert "bug in Antiphon" not in ended.said
-    assert forge.train(run).code == 0
+    assert fork_server.train(run).code == 0
     baseline.assert_same_end(run)
 
 
-def test_the_real_command_terminated_while_it_imports(forge: Forge, run: Path) -> None:
+def test_the_real_command_terminated_while_it_imports(fork_server: ForkServer, run: Path) -> None:
     command = [sys.executable, "-m", "antiphon.cli.main", "train", "config.yaml", "--out", str(run)]
     process = subprocess.Popen(
-        command, cwd=forge.folder, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command, cwd=fork_server.folder, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     while "torch" not in Path(f"/proc/{process.pid}/maps").read_text():  # the command's own imports have begun
         time.sleep(0.001)

@@ -6,7 +6,7 @@ import math
 
 import pytest
 from tiny_generators import tiny_generator
-from wishing_models import TEXTS, wishing
+from untrained_models import TEXTS, untrained_generator
 
 from antiphon.errors import UserError
 from antiphon.inference.generator import Generator
@@ -14,7 +14,7 @@ from antiphon.inference.generator import Generator
 
 @pytest.fixture(scope="module")
 def generator() -> Generator:
-    return wishing()
+    return untrained_generator()
 
 
 @pytest.mark.parametrize("text", TEXTS[3:6])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from tiny_generators import tiny_generator
-from wishing_models import TARGET, TEXTS, Leaning, wishing_model
+from untrained_models import TARGET, TEXTS, LogitBias, untrained_model
 
 from antiphon.data.batches import source_batch
 from antiphon.data.tokenizers import EOS, PAD, SOS, UNK, WordTokenizer
@@ -18,7 +18,7 @@ from antiphon.inference.ensemble import Combine, ensemble_of
 from antiphon.inference.generator import Generator
 from antiphon.model_folder import LoadedModel
 
-ONE, TWO = wishing_model(), wishing_model(Leaning(end=0.5, shift=0.2))
+ONE, TWO = untrained_model(), untrained_model(LogitBias(end=0.5, shift=0.2))
 MEANS: list[Combine] = ["arithmetic", "geometric"]
 
 
@@ -131,8 +131,8 @@ def refused(*members: LoadedModel, combine: Any = "arithmetic") -> list[str]:  #
 
 
 def test_what_does_not_go_together_is_refused_with_all_facts() -> None:
-    other_target = wishing_model(target=WordTokenizer(list("KLMN")))
-    other_source = wishing_model(characters=True)
+    other_target = untrained_model(target=WordTokenizer(list("KLMN")))
+    other_source = untrained_model(characters=True)
     language = loaded_of(tiny_generator("rnn-lm"))
     same = "; an ensemble needs the same for all"
     assert refused(ONE, TWO, other_target, other_source, language) == [

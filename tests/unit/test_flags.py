@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from wishing_models import TARGET, Leaning, wishing
+from untrained_models import TARGET, LogitBias, untrained_generator
 
 from antiphon.inference.answers import missing_flags, repetition_flags, unattended_flags
 from antiphon.search.hypothesis import Hypothesis
@@ -65,7 +65,7 @@ def test_what_was_required_and_is_not_there() -> None:
 
 def test_answers_carry_them() -> None:
     """A model that never ends repeats itself; with no weights to see, nothing is said of attention."""
-    made = wishing(Leaning(end=-100.0))
+    made = untrained_generator(LogitBias(end=-100.0))
     answer = made.generate("a b c", max_length=20)
     assert answer.flags[0] == "maximum length: stopped after 20 tokens without an end"
     assert any(flag.startswith("repetition: ") for flag in answer.flags)

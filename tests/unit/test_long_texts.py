@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from wishing_models import wishing
+from untrained_models import untrained_generator
 
 from antiphon.inference import engine as writer
 from antiphon.inference.generation import Alternative, Generation, join_parts
@@ -61,7 +61,7 @@ def test_chinese_sentences_have_no_space_between_them_and_none_at_the_end() -> N
 
 @pytest.fixture(scope="module")
 def generator() -> Generator:
-    return wishing(longest=6)
+    return untrained_generator(longest=6)
 
 
 def test_parts_are_answered_one_by_one_and_joined_in_order(generator: Generator) -> None:
@@ -120,7 +120,7 @@ def test_no_two_answers_are_drawn_with_the_same_numbers(monkeypatch: pytest.Monk
     monkeypatch.setattr(
         writer, "random_stream", lambda *which: seen.append(random_stream(*which)()) or random_stream(*which)
     )
-    wishing(longest=6).generate([" ".join([LONG[0]] * 3)] * 2, sample=True, n_best=3)
+    untrained_generator(longest=6).generate([" ".join([LONG[0]] * 3)] * 2, sample=True, n_best=3)
     assert len(set(seen)) == len(seen) == 18
 
 
@@ -140,7 +140,7 @@ def test_looks_are_at_one_text(generator: Generator) -> None:
 
 
 def test_100_000_characters_of_sentences() -> None:
-    made = wishing(longest=500, characters=True)
+    made = untrained_generator(longest=500, characters=True)
     text = "abc def. " * (100_000 // 9)
     answer = made.generate(text, max_length=2, beam=1)
     assert answer.flags[0] == "split: too long to be read at once; answered in 203 parts"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tiny_generators import tiny_generator
-from wishing_models import TEXTS, Leaning, wishing, wishing_model
+from untrained_models import TEXTS, LogitBias, untrained_generator, untrained_model
 
 from antiphon.data.pairs import Example
 from antiphon.data.tokenizers import LetterTokenizer
@@ -45,7 +45,7 @@ EACH: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="module")
 def generator() -> Generator:
-    return wishing()
+    return untrained_generator()
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +159,7 @@ def test_coverage_orders_the_same_answers_anew(generator: Generator, plain: list
 
 def test_unknown_words_become_what_was_attended_to() -> None:
     """A model that likes to say <unk>; two words of the source are unknown, and written as they are there."""
-    made = wishing(Leaning(unknown=6.0, end=-3.0))
+    made = untrained_generator(LogitBias(unknown=6.0, end=-3.0))
     for text in ("a b", "c Zürich d", "x.y", "f e d c b a"):
         assert "<unk>" not in made.generate(text).tokens
         answer = made.generate(text, replace_unknown=True, n_best=2)
@@ -310,7 +310,7 @@ def test_a_stream_has_no_shortest_answer_to_wait_for() -> None:
 
 
 def test_a_text_of_100_000_characters_is_answered_and_flagged() -> None:
-    made = wishing(characters=True)
+    made = untrained_generator(characters=True)
     [endless] = made.generate(["ab" * 50_000], max_length=4)
     assert "truncated: the source has 100000 tokens, only the first 12 were read" in endless.flags
     assert endless.tokens
@@ -319,7 +319,7 @@ def test_a_text_of_100_000_characters_is_answered_and_flagged() -> None:
 
 def test_letters_are_compared_as_they_are_read_not_as_they_are_stored() -> None:
     """An answer of letters is composed; a reference that is stored decomposed is the same text."""
-    made = Generator(wishing_model(target=LetterTokenizer([*"aeiou", "\u0301", "\u0300"])))
+    made = Generator(untrained_model(target=LetterTokenizer([*"aeiou", "\u0301", "\u0300"])))
     texts = list(dict.fromkeys(TEXTS))
     stored = [unicodedata.normalize("NFD", answer.text) for answer in made.generate(texts, beam=1)]
     assert any(unicodedata.normalize("NFC", text) != text for text in stored)

@@ -21,7 +21,7 @@ TEXTS = [" ".join(random.Random(number).choices(LETTERS, k=1 + number % 7)) for 
 
 
 @dataclass(frozen=True)
-class Leaning:
+class LogitBias:
     """Values added to the logits and weights of every step: `end` makes </s> more probable, `unknown` <unk>."""
 
     end: float = 1.0
@@ -29,11 +29,11 @@ class Leaning:
     shift: float = 0.0
 
 
-USUAL = Leaning()
+USUAL = LogitBias()
 
 
-def wishing_model(
-    leaning: Leaning = USUAL,
+def untrained_model(
+    bias: LogitBias = USUAL,
     *,
     longest: int = 12,
     characters: bool = False,
@@ -58,11 +58,11 @@ def wishing_model(
     fill(model, scale=1.1)
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter += leaning.shift
-        model.decoder.output.bias[EOS] += leaning.end
-        model.decoder.output.bias[UNK] += leaning.unknown
+            parameter += bias.shift
+        model.decoder.output.bias[EOS] += bias.end
+        model.decoder.output.bias[UNK] += bias.unknown
     return LoadedModel(config, model, source, target)
 
 
-def wishing(leaning: Leaning = USUAL, *, longest: int = 12, characters: bool = False) -> Generator:
-    return Generator(wishing_model(leaning, longest=longest, characters=characters))
+def untrained_generator(bias: LogitBias = USUAL, *, longest: int = 12, characters: bool = False) -> Generator:
+    return Generator(untrained_model(bias, longest=longest, characters=characters))
