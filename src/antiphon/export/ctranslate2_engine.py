@@ -203,8 +203,9 @@ class CTranslate2Engine:
 
     def _beam(self, request: TranslationRequest) -> list[list[Translation]]:
         """At most `beam` answers for each source; those that have ended come first."""
-        answers = []
-        results = self._translate(request, suppressed=self._suppressed, finished=_finished(request.options))
+        answers, options = [], request.options
+        finished = math.ceil(options.beam * (1.0 if options.patience is None else options.patience))  # as PatientBeam
+        results = self._translate(request, suppressed=self._suppressed, finished=finished)
         for result, prefix in zip(results, request.prefixes, strict=True):
             hypotheses = ([self._ids[token] for token in hypothesis] for hypothesis in result.hypotheses)
             allowed = [
@@ -293,8 +294,3 @@ class CTranslate2Engine:
 
     def _ended(self, tokens: list[int]) -> bool:
         return tokens[-1:] == [self._end]
-
-
-def _finished(options: SearchOptions) -> int:
-    """The number of hypotheses that have to end: beam x patience, rounded up as in PatientBeam."""
-    return math.ceil(options.beam * (1.0 if options.patience is None else options.patience))

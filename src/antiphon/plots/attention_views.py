@@ -108,18 +108,14 @@ def draw_answer(generator: Generator, answer: Generation, path: Path, *, heads: 
 
 def answer_with_attention(generator: Generator, text: str, **options: Unpack[SearchKeywords]) -> Generation:
     """An answer with the attention of every head; a language model writes a few tokens only."""
-    if generator.config.data.source is None and options.get("max_length") is None:
-        options["max_length"] = _continuation_length(generator, text)
+    config, codec = generator.config, generator.codec
+    if config.data.source is None and options.get("max_length") is None:  # few enough tokens to be seen at once
+        most, room = min(LONGEST_CONTINUATION, config.decoding.max_length), codec.context_length
+        options["max_length"] = most if room is None else max(1, min(most, room - len(codec.encode(text).prompt)))
     answer = generator.generate(text, heads=True, **options)
     if answer.heads is None:
         raise DataError(f"{text!r}: {', '.join(answer.flags)}; there is nothing to draw")
     return answer
-
-
-def _continuation_length(generator: Generator, text: str) -> int:
-    """The number of tokens to write so that all of them and the text are seen at once."""
-    most, room = min(LONGEST_CONTINUATION, generator.config.decoding.max_length), generator.codec.context_length
-    return most if room is None else max(1, min(most, room - len(generator.codec.encode(text).prompt)))
 
 
 # Attention over the sources themselves: images, sounds, vectors, videos and texts

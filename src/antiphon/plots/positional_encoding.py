@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.image import AxesImage
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
@@ -81,16 +80,12 @@ def draw_positions(tables: dict[str, NDArray[Any]], path: Path) -> None:
         left = number * (1.0 + 1.5 / _WIDTH)  # beside one another; saving cuts around them all
         share = heights[number] / max(heights)
         axes = figure.add_axes((left, 1.0 - share, 1.0, share))
-        image = _draw_table(axes, np.nan_to_num(np.asarray(table, dtype=np.float64)))
+        cells = np.nan_to_num(np.asarray(table, dtype=np.float64))
+        highest = float(np.abs(cells).max()) or 1.0  # 0 is white
+        image = axes.imshow(cells, cmap=SIGNED, vmin=-highest, vmax=highest, aspect="auto", interpolation="nearest")
         _style_axes(axes, name)
         draw_colour_bar(figure, image, gap=left * _WIDTH + 0.12, room=share)
     save_figure(figure, path)
-
-
-def _draw_table(axes: Axes, table: NDArray[np.float64]) -> AxesImage:
-    """Draw 0 white, positive values blue, negative ones red, on a symmetric scale."""
-    highest = float(np.abs(table).max()) or 1.0
-    return axes.imshow(table, cmap=SIGNED, vmin=-highest, vmax=highest, aspect="auto", interpolation="nearest")
 
 
 def _style_axes(axes: Axes, name: str) -> None:

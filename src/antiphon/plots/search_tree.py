@@ -51,23 +51,20 @@ def draw_tree(tree: SearchTree, names: list[str], path: Path, title: str = "") -
 
 
 def _place_tokens(tree: SearchTree, labels: list[str]) -> tuple[list[_Place], float, float]:
-    """A column for each step, as wide as its widest token, with siblings next to each other; and the size of all."""
+    """A column for each step, as wide as its widest token, with siblings together, best first; and the size of all."""
     columns = [tree.nodes_at(step) for step in range(tree.steps)]
     height = _ROW * max((len(column) for column in columns), default=1)
     places: dict[int, _Place] = {}
     left = style.text_size(_START, _POINTS).width
     for column in columns:
         left += _ARC
-        for row, number in enumerate(sorted(column, key=lambda n: _order(tree.nodes[n], places))):
+        parents = {number: tree.nodes[number].parent for number in column}
+        tops = {number: 0.0 if parent is None else places[parent].y for number, parent in parents.items()}
+        for row, number in enumerate(sorted(column, key=lambda number: (tops[number], -tree.nodes[number].score))):
             y = (height - _ROW * len(column)) / 2 + _ROW * (row + 0.5)
             places[number] = _Place(left, left + style.text_size(labels[number], _POINTS).width, y)
         left += style.widest((labels[number] for number in column), _POINTS)
     return [places[number] for number in range(len(labels))], left + _ARC, height
-
-
-def _order(node: TreeNode, places: dict[int, _Place]) -> tuple[float, float]:
-    """Sort by the place of the parent, and the children of one parent best first."""
-    return (0.0 if node.parent is None else places[node.parent].y, -node.score)
 
 
 def _colour(node: TreeNode) -> str:
