@@ -244,7 +244,7 @@ def test_what_is_left_out_is_said_and_what_has_none_refused(tmp_path: Path, monk
     path.write_text("a\tAAA\n" * 9, "utf-8")
     with pytest.raises(UserError, match="none of 3 training pairs can be cut into units; do without them"):
         antiphon.joint(run)
-    with pytest.raises(UserError, match="a language model has no source that its text could go on together with"):
+    with pytest.raises(UserError, match="this run is a language model; use another run"):
         antiphon.joint(tiny_folder("rnn-lm", tmp_path / "lm"))
     with pytest.raises(ModelFolderError, match="no such folder"):
         antiphon.joint(tmp_path / "nowhere")

@@ -24,6 +24,15 @@ from antiphon.search.trace import SearchTree, TraceRecorder
 __all__ = ["Generator", "Limits"]
 
 
+class GenerateKeywords(SearchKeywords, total=False):
+    """The keywords of `Generator.generate`."""
+
+    prefix: str | list[str]
+    first: int
+    weights: bool
+    heads: bool
+
+
 class Generator:
     """Answers, scores and explains with a model."""
 
@@ -54,28 +63,10 @@ class Generator:
         return text_source(self.source)
 
     @overload
-    def generate(
-        self,
-        texts: str,
-        *,
-        prefix: str = "",
-        first: int = 0,
-        weights: bool = True,
-        heads: bool = False,
-        **options: Unpack[SearchKeywords],
-    ) -> Generation: ...
+    def generate(self, texts: str, **keywords: Unpack[GenerateKeywords]) -> Generation: ...
 
     @overload
-    def generate(
-        self,
-        texts: list[str],
-        *,
-        prefix: str | list[str] = "",
-        first: int = 0,
-        weights: bool = True,
-        heads: bool = False,
-        **options: Unpack[SearchKeywords],
-    ) -> list[Generation]: ...
+    def generate(self, texts: list[str], **keywords: Unpack[GenerateKeywords]) -> list[Generation]: ...
 
     def generate(
         self,
