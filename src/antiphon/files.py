@@ -18,7 +18,6 @@ from typing import Any
 from antiphon.errors import DiskError
 
 __all__ = [
-    "TEMPORARY",
     "cache_folder",
     "discard",
     "disk_errors",
@@ -26,7 +25,6 @@ __all__ = [
     "publish_in_cache",
     "sha256",
     "sweep",
-    "sync",
     "to_json",
     "write_bytes",
     "write_text",

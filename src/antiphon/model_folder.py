@@ -46,7 +46,6 @@ __all__ = [
     "LoadedModel",
     "fresh_model",
     "is_whole",
-    "laid_out",
     "load_model",
     "load_rerankers",
     "load_weights",

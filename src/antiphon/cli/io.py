@@ -23,7 +23,6 @@ __all__ = [
     "check_metrics",
     "in_batches",
     "input_lines",
-    "one_line",
     "pair_files",
     "print_json",
     "print_line",

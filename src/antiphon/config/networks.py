@@ -39,7 +39,6 @@ __all__ = [
     "ModelConfig",
     "MultiHeadConfig",
     "PlainConfig",
-    "RecurrentDecoderConfig",
     "RecurrentEncoderConfig",
     "RegisteredEncoderConfig",
     "StaticContextConfig",

@@ -29,7 +29,6 @@ __all__ = [
     "EncoderPositions",
     "LearntPositionsConfig",
     "Natural",
-    "NoPositionsConfig",
     "Odd",
     "OrRegistered",
     "Positive",

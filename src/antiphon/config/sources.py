@@ -10,21 +10,13 @@ from antiphon.config.sections import Natural, Odd, Positive, Section, Share, usu
 
 __all__ = [
     "AudioConfig",
-    "AudioMasksConfig",
-    "BandMaskConfig",
     "CellsConfig",
-    "FeatureMasksConfig",
     "FeaturesConfig",
-    "FrameCellsConfig",
     "FramesConfig",
     "FrontConfig",
     "ImageConfig",
     "LinearConfig",
-    "PatchesConfig",
     "PictureConfig",
-    "SubsampledConfig",
-    "TimeMaskConfig",
-    "ValueMaskConfig",
 ]
 
 

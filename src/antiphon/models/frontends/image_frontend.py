@@ -13,16 +13,7 @@ from antiphon.models.frontends.frontend import FrontEnd, unit_norm_linear
 from antiphon.models.layers.positions import SinusoidalPositions2D
 from antiphon.sequence import Sequence
 
-__all__ = [
-    "FrameFrontEnd",
-    "MaskedGroupNorm",
-    "PatchFrontEnd",
-    "ResNet",
-    "ResNetFrontEnd",
-    "ResidualBlock",
-    "conv3x3",
-    "flatten_grid",
-]
+__all__ = ["FrameFrontEnd", "PatchFrontEnd", "ResNetFrontEnd"]
 
 MIN_DEVIATION = 1 / 127.5  # one grey level: noise below it is not amplified
 IntOrTensor = TypeVar("IntOrTensor", int, Tensor)

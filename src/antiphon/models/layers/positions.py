@@ -10,13 +10,7 @@ from torch import Tensor, nn
 
 from antiphon.errors import UserError
 
-__all__ = [
-    "LearntPositions",
-    "NoPositions",
-    "Positions",
-    "SinusoidalPositions",
-    "SinusoidalPositions2D",
-]
+__all__ = ["LearntPositions", "NoPositions", "Positions", "SinusoidalPositions", "SinusoidalPositions2D"]
 
 
 class Positions(nn.Module, ABC):
