@@ -133,7 +133,7 @@ def test_sampling_depends_on_the_seed_and_the_line_only(antiphon, lines: str) ->
         ),
         (
             ["--sample", "--temperature", "0"],
-            "temperature: must be above 0, not 0",
+            "temperature: must be above 0, not 0; for greedy search leave sample out and set beam to 1",
         ),
         (["--sample", "--top-p", "2"], "top_p: must be above 0 and at most 1, not 2"),
         (["--prefix", "a"], "prefix: a language model continues the text; put the prefix at its end"),

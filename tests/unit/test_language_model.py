@@ -154,7 +154,10 @@ def test_n_best_of_a_sampling_are_so_many_draws() -> None:
         ({"top_k": 3}, "top_k: only with sample"),
         ({"seed": 3}, "seed: only with sample"),
         ({"sample": True, "beam": 2}, "beam: a beam of 2 looks for the most probable answer, sample draws one"),
-        ({"sample": True, "temperature": 0.0}, "temperature: must be above 0, not 0"),
+        (
+            {"sample": True, "temperature": 0.0},
+            "temperature: must be above 0, not 0; for greedy search leave sample out",
+        ),
         ({"sample": True, "top_p": 1.2}, "top_p: must be above 0 and at most 1, not 1.2"),
         ({"prefix": "a"}, "prefix: a language model continues the text"),
         ({"prefix": "x?"}, "prefix: a language model continues the text"),

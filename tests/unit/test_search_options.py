@@ -196,8 +196,8 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"no_repeat": 0}, ["no_repeat: must be at least 1, not 0"]),
     ({"max_ratio": 0.0}, ["max_ratio: must be above 0, not 0"]),
     ({"min_ratio": -1.0}, ["min_ratio: must be above 0, not -1"]),
-    ({"patience": 0.0}, ["patience: must be above 0, not 0"]),
-    ({"diversity": 0.0}, ["diversity: must be above 0, not 0"]),
+    ({"patience": 0.0}, ["patience: must be above 0, not 0; leave it out for a beam that shrinks"]),
+    ({"diversity": 0.0}, ["diversity: must be above 0, not 0; leave it out for one beam"]),
     ({"coverage": -1.0}, ["coverage: must be at least 0, not -1"]),
     *[
         ({name: value}, [f"{name}: must be a finite number, not {value:g}"])
@@ -222,7 +222,10 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"mbr": "chrf", "sample": True, "samples": 1}, ["samples: must be at least 2, not 1"]),
     ({"samples": 4}, ["samples: only with mbr; add mbr, or leave samples out"]),
     ({"sample": True, "top_p": 1.5}, ["top_p: must be above 0 and at most 1, not 1.5"]),
-    ({"sample": True, "temperature": 0.0}, ["temperature: must be above 0, not 0"]),
+    (
+        {"sample": True, "temperature": 0.0},
+        ["temperature: must be above 0, not 0; for greedy search leave sample out and set beam to 1"],
+    ),
     ({"sample": True, "seed": -1}, ["seed: must be at least 0, not -1"]),
     ({"mbr": "ter", "sample": True, "n_best": 2}, ["mbr: 'ter' is none of these; give chrf or bleu"]),
     (

@@ -35,6 +35,7 @@ Phrases = tuple[tuple[int, ...], ...]
 
 OURS = ("torch", "onnx")  # engines whose steps we search with
 ALL = (*OURS, "ctranslate2")
+RENORMALISED = "CTranslate2 removes forbidden tokens before its softmax, which changes the scores"
 LARGEST_BATCH = 50_000_000  # tokens on the frontier of a batch: beam (or samples) x batch_size x max_length
 
 
@@ -53,6 +54,8 @@ class Option:
     attention: bool = False  # the model has to attend to its source
     reranker: bool = False  # the weight of the model's reranker of this name
     engines: tuple[str, ...] = OURS
+    hint: str = ""  # the remedy for a value out of range
+    refusal: str = "the search of CTranslate2 does not have it"  # the reason why such an export refuses the option
     flag: bool = True  # on the command line
     name: str = ""
     default: Any = None
@@ -64,7 +67,8 @@ class Option:
         return False if self.configured else self.default
 
     def problems(self, value: object) -> Iterator[str]:
-        """A sentence if the value is out of range."""
+        """A sentence with a remedy if the value is out of range."""
+        hint = f"; {self.hint}" if self.hint else ""
         if self.choices and value not in self.choices:
             yield f"{self.name}: {value!r} is none of these; give {' or '.join(self.choices)}"
         if self.default == () and isinstance(value, str):  # a text is a list of letters, too
@@ -74,10 +78,10 @@ class Option:
         if not math.isfinite(value):
             yield f"{self.name}: must be a finite number, not {value:g}"
         elif self.least is not None and value < self.least:
-            yield f"{self.name}: must be at least {self.least:g}, not {value:g}"
+            yield f"{self.name}: must be at least {self.least:g}, not {value:g}{hint}"
         elif (self.above is not None and value <= self.above) or (self.most is not None and value > self.most):
             most = "" if self.most is None else f" and at most {self.most:g}"
-            yield f"{self.name}: must be above {self.above:g}{most}, not {value:g}"
+            yield f"{self.name}: must be above {self.above:g}{most}, not {value:g}{hint}"
 
 
 # fmt: off
@@ -88,22 +92,25 @@ class SearchOptions:
     beam: Annotated[int, Option("Hypotheses kept at each step; 1 is greedy search.", least=1, engines=ALL)]
     n_best: Annotated[int, Option("Answers returned for each input, best first.", least=1, engines=ALL)] = 1
     max_length: Annotated[int, Option("Longest answer in tokens; </s> counts.", least=1, engines=ALL)]
-    min_length: Annotated[int, Option("Shortest answer in tokens; </s> counts.", least=1, reads="answer")] = 1
+    min_length: Annotated[int, Option(
+        "Shortest answer in tokens; </s> counts.", least=1, reads="answer", refusal=RENORMALISED)] = 1
     max_ratio: Annotated[float | None, Option(
         "Longest answer as a multiple of the length of its source, both with </s>.", above=0, reads="source")] = None
     min_ratio: Annotated[float | None, Option(
-        "Shortest answer as a multiple of the length of its source, both with </s>.", above=0, reads="source")] = None
+        "Shortest answer as a multiple of the length of its source, both with </s>.", above=0, reads="source",
+        refusal=RENORMALISED)] = None
     length_penalty: Annotated[float, Option("Exponent a of the score sum(log p) / length^a.", least=0, engines=ALL)]
     patience: Annotated[float | None, Option(
         "Keep the beam full until beam x patience answers have ended; without it the beam shrinks by each that ends.",
-        above=0, search="beam", engines=ALL)] = None
+        above=0, search="beam", engines=ALL, hint="leave it out for a beam that shrinks")] = None
     diversity: Annotated[float | None, Option(
         "Divide the beam into groups; a token costs this much for each earlier group that took it at the same step.",
-        above=0, search="beam", reads="answer")] = None
+        above=0, search="beam", reads="answer", hint="leave it out for one beam")] = None
     groups: Annotated[int, Option("Groups of the beam.", least=2, needs="diversity", search="beam")] = 2
     no_repeat: Annotated[int | None, Option(
-        "No n-gram of this length occurs twice in an answer.", least=1, reads="answer")] = None
-    forbid: Annotated[Phrases, Option("A phrase that no answer may contain; repeatable.", reads="answer")] = ()
+        "No n-gram of this length occurs twice in an answer.", least=1, reads="answer", refusal=RENORMALISED)] = None
+    forbid: Annotated[Phrases, Option(
+        "A phrase that no answer may contain; repeatable.", reads="answer", refusal=RENORMALISED)] = ()
     require: Annotated[Phrases, Option("A phrase that every answer must contain; repeatable.", reads="answer")] = ()
     coverage: Annotated[float, Option(
         "Weight of the coverage penalty in the ranking of a beam's answers: attend to all of the source.",
@@ -116,10 +123,12 @@ class SearchOptions:
     shortlist: Annotated[bool, Option(
         "Compute only the tokens that `antiphon shortlist` learnt for the source: faster. For exports to CTranslate2.",
         reads="source", engines=("ctranslate2",))] = False
-    sample: Annotated[bool, Option("Sample tokens instead of searching for the most probable answer.")] = False
+    sample: Annotated[bool, Option(
+        "Sample tokens instead of searching for the most probable answer.",
+        refusal="CTranslate2 draws random numbers for a whole batch, so an answer would depend on the batch")] = False
     temperature: Annotated[float, Option(
-        "Sample from p^(1 / temperature): below 1 likely tokens gain, above 1 rare ones.", above=0, search="sampling"
-    )] = 1.0
+        "Sample from p^(1 / temperature): below 1 likely tokens gain, above 1 rare ones.", above=0, search="sampling",
+        hint="for greedy search leave sample out and set beam to 1")] = 1.0
     top_k: Annotated[int | None, Option("Sample from the k most probable tokens.", least=1, search="sampling")] = None
     top_p: Annotated[float | None, Option(
         "Sample from the fewest tokens whose probabilities sum to p.", above=0, most=1, search="sampling")] = None
@@ -358,8 +367,7 @@ def _engine_problems(
             why = "only an export to CTranslate2 uses one"
             problems.append(f"{name}: {why}; leave it out, or export the run to ctranslate2")
         elif option.search != "sampling":  # sample itself is refused
-            why = f"an export to {engine.name} does not have it"
-            problems.append(f"{name}: {why}; leave it out, or use the run that the export was made from")
+            problems.append(f"{name}: {option.refusal}; leave it out, or use the run that the export was made from")
     if options.replace_unknown and not codec.single_text:
         problems.append("replace_unknown: only for a source that is one text; leave it out")
     if engine.longest is not None and options.max_length > engine.longest:
