@@ -1,4 +1,4 @@
-"""The verbs of Antiphon, for Python: the same as on the command line."""
+"""The public functions of Antiphon, one for each command of the command line."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ __all__ = [
 
 
 def load(run: str | Path | Sequence[str | Path], *, combine: Combine = "arithmetic") -> Generator:
-    """A trained or exported model, ready to answer; several runs answer as one (an ensemble)."""
+    """Load a trained or exported model; several runs make an ensemble."""
     if isinstance(run, str | Path):
         return Generator(open_model(run))
     if not run:
-        raise UserError("an ensemble of nothing; give at least one run")
+        raise UserError("run: the list is empty; give at least one run")
     opened = [open_model(folder) for folder in run]
     members = [member for member in opened if isinstance(member, LoadedModel)]
     if len(members) < len(run):
@@ -70,24 +70,24 @@ def load(run: str | Path | Sequence[str | Path], *, combine: Combine = "arithmet
 
 
 def export_model(run: str | Path, to: str, out: str | Path, *, int8: bool = False) -> Path:
-    """Writes a run for another engine (ctranslate2, onnx, huggingface); returns the folder, which `load` takes, too."""
+    """Export a run to another engine (ctranslate2, onnx, huggingface); return the folder, which `load` takes."""
     return write_export(run, to, out, int8=int8)
 
 
 def import_model(folder: str | Path, out: str | Path, *, say: Callable[[str], None] = lambda _: None) -> Path:
-    """Turns a Marian or BART folder of `transformers` into a model folder, which it returns; `load` takes it."""
+    """Turn a Marian or BART folder of `transformers` into a model folder; return it for `load`."""
     return import_folder(folder, out, say=say)
 
 
 def shortlist(
     run: str | Path, *, per_token: int = 40, always: int = 100, say: Callable[[str], None] = lambda _: None
 ) -> Shortlist:
-    """Learns which tokens a source can give, from the run's training pairs, and saves it in its folder."""
+    """Learn a shortlist of target tokens from the run's training pairs, and save it in its folder."""
     return make_shortlist(run, per_token=per_token, always=always, say=say)
 
 
 def joint(run: str | Path, *, say: Callable[[str], None] = lambda _: None) -> JointNgrams:
-    """Counts joint n-grams in the run's training pairs and saves them in its folder."""
+    """Count joint n-grams in the run's training pairs, and save them in its folder."""
     return make_joint(run, say=say)
 
 
@@ -99,7 +99,7 @@ def train(
     fresh: bool = False,
     display: Display | None = None,
 ) -> Path:
-    """Trains (or goes on with) a run; returns its folder, which `load` takes."""
+    """Train or resume a run; return its folder, which `load` takes."""
     chosen = _read(config, overrides)
     name = "run" if isinstance(config, Config) else Path(config).stem
     folder = Path(out) if out is not None else Path("runs") / name
@@ -153,13 +153,13 @@ def explain(
     head: int | None = None,
     **options: Unpack[SearchKeywords],
 ) -> Generation:
-    """Answers, and draws where the model looked: PNG or SVG by the file's suffix.
+    """Answer a text and draw the attention of the model: PNG or SVG by the file's suffix.
 
-    A picture, a sound, a video or several sources are drawn themselves, with where the model looked in them; several in
-    a file each, whose names end in -1, -2, ...
+    An image, audio or a video is drawn with the attention over it. Several sources are drawn in a file each, whose names
+    end in -1, -2, ...
 
-    `attention` is cross (to the source), own (of the answer to itself) or source (of the source to itself); None is the
-    first of them that the model has. Many heads are a grid; `layer` and `head`, from 1, choose among them.
+    `attention` is cross (from the answer to the source), own (within the answer) or source (within the source); None is
+    the first of them that the model has. Several heads are drawn as a grid; `layer` and `head`, from 1, select among them.
     """
     path = Path(out)
     return explain_attention(generator, text, path, kind=attention, layer=layer, head=head, **options).answer
@@ -168,14 +168,14 @@ def explain(
 def tree(
     generator: Generator, text: str, out: str | Path, *, pruned: int = 3, **options: Unpack[SearchKeywords]
 ) -> TokenTree:
-    """Draws the tree of a beam search: PNG or SVG by the file's suffix."""
-    found = generator.tree(text, pruned=pruned, **options)
-    draw_tree(found.tree, found.symbols, Path(out), title=text)
-    return found
+    """Draw the tree of a beam search: PNG or SVG by the file's suffix."""
+    explained = generator.tree(text, pruned=pruned, **options)
+    draw_tree(explained.tree, explained.symbols, Path(out), title=text)
+    return explained
 
 
 def positions(generator: Generator, out: str | Path) -> dict[str, NDArray[Any]]:
-    """Draws the positional encoding of each part that has one, and returns the tables [position, dimension]."""
+    """Draw the positional encoding of each part that has one, and return the tables [position, dimension]."""
     tables = position_tables(generator.model, generator.config)
     if not tables:
         raise UserError(
@@ -187,9 +187,9 @@ def positions(generator: Generator, out: str | Path) -> dict[str, NDArray[Any]]:
 
 
 def read_sentences(generator: Generator, file: str) -> tuple[list[str], DropLog]:
-    """The sentences of a file, each once: its lines, or, if it is a table, the column of the source or the text.
+    """The sentences of a file without duplicates: its lines, or the source (or text) column of a table.
 
-    A table is a .tsv, .csv or .jsonl, and to a model of pairs any file whose lines have tabs, as in training.
+    A table is a .tsv, .csv or .jsonl; for a model of pairs also any file whose lines have tabs, as in training.
     """
     [(_, path)] = file_paths(file)
     data, dropped = generator.config.data, DropLog()
@@ -208,7 +208,7 @@ def read_sentences(generator: Generator, file: str) -> tuple[list[str], DropLog]
 
 
 def _sources_alone(data: DataConfig) -> DataConfig:
-    """The same table, whose targets need not be there: in their place stands a source, or the text."""
+    """The data section for a table whose targets may be missing: a source, or the text, takes their place."""
     column = data.sources[0].column if data.sources else data.target.column
     return data.model_copy(update={"target": TextConfig(column=column), "window": None})
 
@@ -223,13 +223,13 @@ def map_sentences(
 ) -> SentenceMap:
     """Sentences as points, from the encoder's states by PCA: PNG or SVG by the suffix of `out`.
 
-    `pool` makes one vector of a sentence's states: last, mean or max. None is last for recurrent networks (they have
-    read all when they stand at the end) and for networks without an encoder, mean for the other encoders.
+    `pool` makes one vector of a sentence's states: last, mean or max. None is last for recurrent networks and for
+    networks without an encoder, mean for the other encoders.
     """
-    found = make_map(generator, sentences, pool)
+    sentence_map = make_map(generator, sentences, pool)
     if out is not None:
-        draw_map(found, Path(out), title)
-    return found
+        draw_map(sentence_map, Path(out), title)
+    return sentence_map
 
 
 def check(
@@ -238,7 +238,7 @@ def check(
     *,
     say: Callable[[str], None] = lambda _: None,
 ) -> CheckReport:
-    """Everything wrong with a configuration and with its data, together, before any training."""
+    """Report all problems of a configuration and its data, without training."""
     try:
         chosen = _read(config, overrides)
     except ConfigError as error:

@@ -15,10 +15,24 @@ BANNED = (
     "asked for",
     "aimed at",
     "was asked",
+    "is missed",
     "the lectures",
     "company",
     "said otherwise",
     "not being one",
+    "the likeliest",
+    "hands out",
+    "the way out",
+    "where it stood",
+    "goes on where",
+    "our bug",
+    "may stand several times",
+    "what else could stand",
+    "second opinion",
+    "left aside",
+    "the encoder spells",
+    "one that ends leaves",
+    "more that holds back",
 )
 FORBIDDEN = re.compile(rf"\b({'|'.join(BANNED)})\b", re.IGNORECASE)
 EXEMPT = {"decisions", "lab-notes.md", "reference"}  # history; pages made of the code
@@ -27,8 +41,7 @@ PAGES = [
     *sorted(path for path in (PROJECT / "docs").rglob("*.md") if not EXEMPT & set(path.parts)),
 ]
 # A docstring begins with a verb or with the thing it returns.
-OPENINGS = ("What", "Which", "Whether", "How", "Where", "From")
-MOST_PAGE_PHRASES = 2  # of docs/search.md, to be rewritten
+OPENINGS = ("What", "Which", "Whether", "How", "Where", "When", "From")
 
 
 def phrases(path: Path) -> list[str]:
@@ -45,7 +58,7 @@ def test_code_and_help_have_no_banned_phrase() -> None:
 
 def test_pages_have_no_banned_phrase() -> None:
     found = [phrase for path in PAGES for phrase in phrases(path)]
-    assert len(found) <= MOST_PAGE_PHRASES, "\n".join(found)
+    assert found == []
 
 
 def test_docstrings_begin_with_a_verb_or_a_thing() -> None:

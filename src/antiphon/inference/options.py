@@ -214,7 +214,7 @@ class Capabilities(Protocol):
 
     @property
     def has_attention(self) -> bool:
-        """The model hands out its attention to the source."""
+        """The model returns its attention to the source."""
         ...
 
     @property
