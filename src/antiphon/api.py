@@ -155,11 +155,11 @@ def explain(
 ) -> Generation:
     """Answer a text and draw the attention of the model: PNG or SVG by the file's suffix.
 
-    An image, audio or a video is drawn with the attention over it. Several sources are drawn in a file each, whose names
-    end in -1, -2, ...
+    An image, audio or a video is drawn with the attention over it. Several sources are drawn in a file each, with names
+    that end in -1, -2, ...
 
     `attention` is cross (from the answer to the source), own (within the answer) or source (within the source); None is
-    the first of them that the model has. Several heads are drawn as a grid; `layer` and `head`, from 1, select among them.
+    the first of them that the model has. Several heads make a grid; `layer` and `head`, from 1, select among them.
     """
     path = Path(out)
     return explain_attention(generator, text, path, kind=attention, layer=layer, head=head, **options).answer
