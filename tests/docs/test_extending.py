@@ -86,7 +86,7 @@ def python(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the page was run, and the mistakes were made."""
+    """A folder in which the blocks and mistakes of the page were run."""
     folder = tmp_path_factory.mktemp("extending")
     done = python(folder, "-c", "".join(BLOCKS) + CHECKS)
     assert (done.returncode, done.stderr) == (0, "")
