@@ -36,22 +36,9 @@ from antiphon.training.run import train_run
 from antiphon.training.side_models import make_joint, make_shortlist
 
 __all__ = [
-    "CheckReport",
-    "check",
-    "evaluate",
-    "explain",
-    "export_model",
-    "import_model",
-    "joint",
-    "load",
-    "map_sentences",
-    "positions",
-    "read_examples",
-    "read_sentences",
-    "shortlist",
-    "train",
-    "tree",
-]
+    "CheckReport", "check", "evaluate", "explain", "export_model", "import_model", "joint", "load", "map_sentences",
+    "positions", "read_examples", "read_sentences", "shortlist", "train", "tree",
+]  # fmt: skip
 
 
 def load(run: str | Path | Sequence[str | Path], *, combine: Combine = "arithmetic") -> Generator:

@@ -15,17 +15,9 @@ AntiphonError
 from __future__ import annotations
 
 __all__ = [
-    "AntiphonError",
-    "ConfigError",
-    "DataError",
-    "DiskError",
-    "DivergedError",
-    "Interrupted",
-    "MissingExtraError",
-    "ModelFolderError",
-    "RunError",
-    "UserError",
-]
+    "AntiphonError", "ConfigError", "DataError", "DiskError", "DivergedError", "Interrupted", "MissingExtraError",
+    "ModelFolderError", "RunError", "UserError",
+]  # fmt: skip
 
 
 class AntiphonError(Exception):

@@ -18,17 +18,9 @@ from typing import Any
 from antiphon.errors import DiskError
 
 __all__ = [
-    "cache_folder",
-    "discard",
-    "disk_errors",
-    "publish",
-    "publish_in_cache",
-    "sha256",
-    "sweep",
-    "to_json",
-    "write_bytes",
-    "write_text",
-]
+    "cache_folder", "discard", "disk_errors", "publish", "publish_in_cache", "sha256", "sweep", "to_json",
+    "write_bytes", "write_text",
+]  # fmt: skip
 
 TEMPORARY = ".making-"
 ASIDE = f"{TEMPORARY}aside-"  # a folder whose replacement is not in its place yet

@@ -36,25 +36,10 @@ from antiphon.registry import Group, load_plugins, registered, registered_names
 from antiphon.search.rerank import Reranker
 
 __all__ = [
-    "CONFIG",
-    "EXPORT",
-    "FORMAT",
-    "FORMATS",
-    "MANIFEST",
-    "SOURCE_TOKENIZER",
-    "TARGET_TOKENIZER",
-    "LoadedModel",
-    "fresh_model",
-    "is_whole",
-    "load_model",
-    "load_rerankers",
-    "load_weights",
-    "open_model",
-    "read_folder_config",
-    "save_model",
-    "save_registered",
-    "save_weights",
-]
+    "CONFIG", "EXPORT", "FORMAT", "FORMATS", "MANIFEST", "SOURCE_TOKENIZER", "TARGET_TOKENIZER", "LoadedModel",
+    "fresh_model", "is_whole", "load_model", "load_rerankers", "load_weights", "open_model", "read_folder_config",
+    "save_model", "save_registered", "save_weights",
+]  # fmt: skip
 
 FORMATS = (
     1,

@@ -17,18 +17,9 @@ from typing import Any, Literal
 from antiphon.errors import UserError
 
 __all__ = [
-    "ENTRY_POINTS",
-    "Group",
-    "RegisteredPart",
-    "known_names",
-    "load_plugins",
-    "register_encoder",
-    "register_metric",
-    "register_score",
-    "registered",
-    "registered_names",
-    "reserve",
-]
+    "ENTRY_POINTS", "Group", "RegisteredPart", "known_names", "load_plugins", "register_encoder", "register_metric",
+    "register_score", "registered", "registered_names", "reserve",
+]  # fmt: skip
 
 Group = Literal["score", "encoder", "metric"]
 ENTRY_POINTS = "antiphon.plugins"

@@ -30,24 +30,21 @@ class Sequence:
     @classmethod
     def of_ids(cls, rows: Items[Items[int] | np.ndarray], pad: int) -> Sequence:
         """Rows of ids, padded with `pad` to the longest."""
-        lengths = torch.tensor([len(row) for row in rows], dtype=torch.long)
-        longest = max(1, int(lengths.max()) if len(rows) else 1)
-        values = np.full((len(rows), longest), pad, dtype=np.int64)
-        for values_row, row in zip(values, rows, strict=True):
-            values_row[: len(row)] = row
-        mask = torch.arange(longest).unsqueeze(0) < lengths.unsqueeze(1)
-        return cls(torch.from_numpy(values), mask)
+        longest = max([1, *map(len, rows)])
+        return cls._padded(np.full((len(rows), longest), pad, dtype=np.int64), rows)
 
     @classmethod
     def of_vectors(cls, rows: Items[np.ndarray]) -> Sequence:
         """Rows of vectors [S, D], padded with 0 to the longest."""
-        lengths = torch.tensor([len(row) for row in rows], dtype=torch.long)
-        longest = int(lengths.max())
-        values = np.zeros((len(rows), longest, rows[0].shape[1]), dtype=np.float32)
+        return cls._padded(np.zeros((len(rows), max(map(len, rows)), rows[0].shape[1]), dtype=np.float32), rows)
+
+    @classmethod
+    def _padded(cls, values: np.ndarray, rows: Items[Items[int] | np.ndarray]) -> Sequence:
+        """`values`, which are all padding, with the rows written into them."""
         for values_row, row in zip(values, rows, strict=True):
             values_row[: len(row)] = row
-        mask = torch.arange(longest).unsqueeze(0) < lengths.unsqueeze(1)
-        return cls(torch.from_numpy(values), mask)
+        lengths = torch.tensor([len(row) for row in rows], dtype=torch.long)
+        return cls(torch.from_numpy(values), torch.arange(values.shape[1]).unsqueeze(0) < lengths.unsqueeze(1))
 
     @classmethod
     def joined(cls, parts: Items[Sequence]) -> Sequence:

@@ -18,21 +18,9 @@ from antiphon.errors import DataError, UserError
 from antiphon.text import visible
 
 __all__ = [
-    "METRICS",
-    "FlagCounter",
-    "check_metrics",
-    "in_batches",
-    "input_lines",
-    "pair_files",
-    "print_json",
-    "print_line",
-    "print_table",
-    "print_text",
-    "program",
-    "say",
-    "say_dropped",
-    "say_dropped_lines",
-]
+    "METRICS", "FlagCounter", "check_metrics", "in_batches", "input_lines", "pair_files", "print_json", "print_line",
+    "print_table", "print_text", "program", "say", "say_dropped", "say_dropped_lines",
+]  # fmt: skip
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")  # C0, DEL and C1: every escape sequence begins with one
 

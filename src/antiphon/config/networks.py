@@ -26,30 +26,12 @@ from antiphon.config.sections import (
 from antiphon.config.sources import FrontConfig
 
 __all__ = [
-    "AttentionConfig",
-    "BahdanauConfig",
-    "ConcatenatedConfig",
-    "ConvolutionalEncoderConfig",
-    "DecoderConfig",
-    "EncoderConfig",
-    "EncoderDecoderConfig",
-    "FrontConfig",
-    "LanguageModelConfig",
-    "LuongConfig",
-    "ModelConfig",
-    "MultiHeadConfig",
-    "PlainConfig",
-    "RecurrentEncoderConfig",
-    "RegisteredEncoderConfig",
-    "StaticContextConfig",
-    "TransformerConfig",
-    "TransformerDecoderConfig",
-    "TransformerEncoderConfig",
-    "fronts_of",
-    "learnt_positions",
-    "state_size",
-    "vector_size",
-]
+    "AttentionConfig", "BahdanauConfig", "ConcatenatedConfig", "ConvolutionalEncoderConfig", "DecoderConfig",
+    "EncoderConfig", "EncoderDecoderConfig", "FrontConfig", "LanguageModelConfig", "LuongConfig", "ModelConfig",
+    "MultiHeadConfig", "PlainConfig", "RecurrentEncoderConfig", "RegisteredEncoderConfig", "StaticContextConfig",
+    "TransformerConfig", "TransformerDecoderConfig", "TransformerEncoderConfig", "fronts_of", "learnt_positions",
+    "state_size", "vector_size",
+]  # fmt: skip
 
 Cell = Literal["lstm", "gru", "rnn", "rnn-relu"]
 

@@ -14,19 +14,9 @@ from antiphon.config.sections import Natural, OrRegistered, Positive, Section, S
 from antiphon.config.sources import AudioConfig, FeaturesConfig, FramesConfig, FrontConfig, ImageConfig
 
 __all__ = [
-    "FRONTS_OF",
-    "Config",
-    "DataConfig",
-    "DecodingConfig",
-    "EvaluationConfig",
-    "Metric",
-    "NoiseConfig",
-    "ScheduleConfig",
-    "SourceConfig",
-    "TextConfig",
-    "TrainingConfig",
-    "front_kind",
-]
+    "FRONTS_OF", "Config", "DataConfig", "DecodingConfig", "EvaluationConfig", "Metric", "NoiseConfig",
+    "ScheduleConfig", "SourceConfig", "TextConfig", "TrainingConfig", "front_kind",
+]  # fmt: skip
 
 Column = int | str
 Files = str | Annotated[list[str], Field(min_length=2, max_length=2)]

@@ -23,24 +23,10 @@ from pydantic_core import PydanticKnownError, core_schema
 from antiphon.registry import Group, known_names, registered, registered_names, reserve
 
 __all__ = [
-    "BUILT_IN",
-    "REGISTERED",
-    "DecoderPositions",
-    "EncoderPositions",
-    "LearntPositionsConfig",
-    "Natural",
-    "Odd",
-    "OrRegistered",
-    "Positive",
-    "Section",
-    "Share",
-    "SinusoidalPositionsConfig",
-    "choose_encoder",
-    "known_encoder",
-    "odd",
-    "option_problems",
-    "usual_kind",
-]
+    "BUILT_IN", "REGISTERED", "DecoderPositions", "EncoderPositions", "LearntPositionsConfig", "Natural", "Odd",
+    "OrRegistered", "Positive", "Section", "Share", "SinusoidalPositionsConfig", "choose_encoder", "known_encoder",
+    "odd", "option_problems", "usual_kind",
+]  # fmt: skip
 
 
 class Section(BaseModel):

@@ -9,15 +9,9 @@ from pydantic import Field
 from antiphon.config.sections import Natural, Odd, Positive, Section, Share, usual_kind
 
 __all__ = [
-    "AudioConfig",
-    "CellsConfig",
-    "FeaturesConfig",
-    "FramesConfig",
-    "FrontConfig",
-    "ImageConfig",
-    "LinearConfig",
+    "AudioConfig", "CellsConfig", "FeaturesConfig", "FramesConfig", "FrontConfig", "ImageConfig", "LinearConfig",
     "PictureConfig",
-]
+]  # fmt: skip
 
 
 Channels = Annotated[list[Positive], Field(min_length=1)]

@@ -33,16 +33,9 @@ if TYPE_CHECKING:
     from antiphon.data.noise import Noise
 
 __all__ = [
-    "Batch",
-    "Batches",
-    "PairBatches",
-    "PrefetchedBatches",
-    "StreamBatches",
-    "batch_by_length",
-    "build_noise",
-    "reader_threads",
-    "source_batch",
-]
+    "Batch", "Batches", "PairBatches", "PrefetchedBatches", "StreamBatches", "batch_by_length", "build_noise",
+    "reader_threads", "source_batch",
+]  # fmt: skip
 
 FILES_STREAM = 3  # last word of the seed of files; noise.py has 1 and 2
 Corrupt = Callable[[int, Ints], Ints]  # the number of a row and its ids -> the ids with noise (see noise.py)

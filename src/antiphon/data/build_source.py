@@ -16,18 +16,9 @@ from antiphon.data.tokenizers import FORMAT, SYMBOLS, Tokenizer, damaged, read_j
 from antiphon.errors import ConfigError, DataError, ModelFolderError
 
 __all__ = [
-    "SOURCE_TOKENIZER",
-    "TARGET_TOKENIZER",
-    "ReusedTokenizers",
-    "combine_sources",
-    "file_source",
-    "is_file",
-    "load_source",
-    "load_tokenizer",
-    "one_text",
-    "reused_tokenizers",
-    "train_tokenizer",
-]
+    "SOURCE_TOKENIZER", "TARGET_TOKENIZER", "ReusedTokenizers", "combine_sources", "file_source", "is_file",
+    "load_source", "load_tokenizer", "one_text", "reused_tokenizers", "train_tokenizer",
+]  # fmt: skip
 
 SOURCE_TOKENIZER, TARGET_TOKENIZER = "tokenizer.source.json", "tokenizer.target.json"
 

@@ -18,19 +18,9 @@ import numpy.typing as npt
 from antiphon.data.source import Array, FileSource, Ints, Random, UnreadableError
 
 __all__ = [
-    "Chance",
-    "Corpus",
-    "FileCell",
-    "FileRows",
-    "FileRowsWriter",
-    "Ragged",
-    "RaggedWriter",
-    "RowWriter",
-    "Rows",
-    "SeveralRows",
-    "read_lengths",
-    "sorting_lengths",
-]
+    "Chance", "Corpus", "FileCell", "FileRows", "FileRowsWriter", "Ragged", "RaggedWriter", "RowWriter", "Rows",
+    "SeveralRows", "read_lengths", "sorting_lengths",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -25,15 +25,9 @@ from antiphon.errors import DataError
 from antiphon.text import format_reasons
 
 __all__ = [
-    "EncodedPair",
-    "FileScan",
-    "HoldOut",
-    "PairEncoder",
-    "describe_hold_out",
-    "nothing_usable",
-    "source_names",
+    "EncodedPair", "FileScan", "HoldOut", "PairEncoder", "describe_hold_out", "nothing_usable", "source_names",
     "usable_pairs",
-]
+]  # fmt: skip
 
 MOST_HELD_OUT = 2000
 REPORT_EVERY = 1000  # files between two progress messages

@@ -19,22 +19,9 @@ if TYPE_CHECKING:
     from antiphon.config.schema import DataConfig, SourceConfig
 
 __all__ = [
-    "Array",
-    "Cells",
-    "FileSource",
-    "Ints",
-    "Random",
-    "Read",
-    "SeveralSources",
-    "SingleSource",
-    "Source",
-    "SourcePaths",
-    "UnreadableError",
-    "Values",
-    "join_cells",
-    "positions",
-    "split_cells",
-]
+    "Array", "Cells", "FileSource", "Ints", "Random", "Read", "SeveralSources", "SingleSource", "Source",
+    "SourcePaths", "UnreadableError", "Values", "join_cells", "positions", "split_cells",
+]  # fmt: skip
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.integer[Any]]

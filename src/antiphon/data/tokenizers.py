@@ -24,25 +24,9 @@ from antiphon.errors import ModelFolderError, UserError
 from antiphon.sequence import NO_COPY
 
 __all__ = [
-    "EOS",
-    "FORMAT",
-    "LINE_END",
-    "PAD",
-    "SILENT",
-    "SOS",
-    "SPECIALS",
-    "SYMBOLS",
-    "UNK",
-    "StreamTokenizer",
-    "Tokenizer",
-    "WrappedTokenizer",
-    "by_number",
-    "by_symbol",
-    "damaged",
-    "line_end",
-    "read_json",
-    "text_source",
-]
+    "EOS", "FORMAT", "LINE_END", "PAD", "SILENT", "SOS", "SPECIALS", "SYMBOLS", "UNK", "StreamTokenizer", "Tokenizer",
+    "WrappedTokenizer", "by_number", "by_symbol", "damaged", "line_end", "read_json", "text_source",
+]  # fmt: skip
 
 PAD, SOS, EOS, UNK = 0, 1, 2, 3
 SPECIALS = ("<pad>", "<s>", "</s>", "<unk>")

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from antiphon.data.arrays import HEADERS
 from antiphon.data.augment import PictureAugmentation
 from antiphon.data.image import SUFFIXES, fit_picture, normalise_pixels, open_picture, shown, to_picture
 from antiphon.data.source import Array, FileSource, Random, UnreadableError
+from antiphon.text import natural_order
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -73,12 +73,7 @@ def _pictures(folder: Path) -> list[Path]:
         raise UnreadableError(f"a folder that cannot be read ({error.strerror})") from error
     if not paths:
         raise UnreadableError("a folder without pictures")
-    return sorted(paths, key=lambda path: (_natural_key(path.name), path.name))
-
-
-def _natural_key(name: str) -> list[tuple[str, int]]:
-    """'frame10.png' -> ('frame', 10), ('.png', 0)"""
-    return [(text, int(digits or 0)) for text, digits in re.findall(r"([^0-9]*)([0-9]*)", name)]
+    return sorted(paths, key=lambda path: (natural_order(path.name), path.name))
 
 
 def _array(path: Path) -> Array:

@@ -18,15 +18,9 @@ from antiphon.errors import UserError
 from antiphon.evaluation.metrics import Metric, References, Statistics
 
 __all__ = [
-    "Estimate",
-    "Group",
-    "estimate",
-    "estimate_groups",
-    "estimate_value",
-    "groups_by_column",
-    "groups_by_lines",
+    "Estimate", "Group", "estimate", "estimate_groups", "estimate_value", "groups_by_column", "groups_by_lines",
     "has_header",
-]
+]  # fmt: skip
 
 CELLS = 4_000_000  # of the table R × N that is in memory at a time
 MAX_GROUPS = 1000

@@ -23,31 +23,10 @@ from sacrebleu.metrics.ter import TER
 from antiphon.registry import registered
 
 __all__ = [
-    "HIGHER_IS_BETTER",
-    "METRICS",
-    "Metric",
-    "References",
-    "SacrebleuMetric",
-    "Statistics",
-    "bleu",
-    "bleu_1",
-    "bleu_2",
-    "bleu_3",
-    "cer",
-    "characters",
-    "chrf",
-    "exact_match",
-    "higher_is_better",
-    "metric_for",
-    "per",
-    "rouge_1",
-    "rouge_2",
-    "rouge_l",
-    "ter",
-    "token_accuracy",
-    "wer",
-    "words",
-]
+    "HIGHER_IS_BETTER", "METRICS", "Metric", "References", "SacrebleuMetric", "Statistics", "bleu", "bleu_1",
+    "bleu_2", "bleu_3", "cer", "characters", "chrf", "exact_match", "higher_is_better", "metric_for", "per",
+    "rouge_1", "rouge_2", "rouge_l", "ter", "token_accuracy", "wer", "words",
+]  # fmt: skip
 
 Statistics = NDArray[np.float64]
 References = Sequence[tuple[str, ...]]

@@ -18,16 +18,9 @@ from antiphon.export.huggingface_architecture import Architecture, read_json
 from antiphon.export.huggingface_tokenizers import ImportedTokenizer
 
 __all__ = [
-    "OUTPUT",
-    "SOURCE_TABLE",
-    "TARGET_TABLE",
-    "convert_weights",
-    "from_huggingface",
-    "read_weights",
-    "reorder_rows",
-    "to_huggingface",
-    "unused_weights",
-]
+    "OUTPUT", "SOURCE_TABLE", "TARGET_TABLE", "convert_weights", "from_huggingface", "read_weights", "reorder_rows",
+    "to_huggingface", "unused_weights",
+]  # fmt: skip
 
 SOURCE_TABLE, TARGET_TABLE = "source.embedding.table.weight", "decoder.embedding.table.weight"
 OUTPUT, OUTPUT_BIAS = "decoder.output.weight", "decoder.output.bias"

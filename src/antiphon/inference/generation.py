@@ -10,16 +10,9 @@ import numpy as np
 from antiphon.search.trace import SearchTree
 
 __all__ = [
-    "Alternative",
-    "AttentionHeads",
-    "Copies",
-    "Generation",
-    "ScoredTarget",
-    "SourceSpan",
-    "TokenAlternative",
-    "TokenTree",
-    "join_parts",
-]
+    "Alternative", "AttentionHeads", "Copies", "Generation", "ScoredTarget", "SourceSpan", "TokenAlternative",
+    "TokenTree", "join_parts",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)

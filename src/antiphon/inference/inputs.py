@@ -21,14 +21,8 @@ from antiphon.inference.generation import SourceSpan
 from antiphon.models.frontends.frontend import FrontEnd
 
 __all__ = [
-    "Codec",
-    "EncodedInput",
-    "UnreadableInputError",
-    "build_codec",
-    "chunk_size",
-    "encode_inputs",
-    "unknown_flags",
-]
+    "Codec", "EncodedInput", "UnreadableInputError", "build_codec", "chunk_size", "encode_inputs", "unknown_flags",
+]  # fmt: skip
 
 NO_TOKEN = -1  # the end token of a stream
 BATCHES_IN_MEMORY = 4  # of files

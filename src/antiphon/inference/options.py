@@ -19,16 +19,9 @@ if TYPE_CHECKING:
     from antiphon.inference.inputs import Codec
 
 __all__ = [
-    "OPTIONS",
-    "OURS",
-    "Capabilities",
-    "Option",
-    "SearchKeywords",
-    "SearchOptions",
-    "is_given",
-    "keyword_problems",
+    "OPTIONS", "OURS", "Capabilities", "Option", "SearchKeywords", "SearchOptions", "is_given", "keyword_problems",
     "search_options",
-]
+]  # fmt: skip
 
 Utility = Literal["chrf", "bleu"]
 Phrases = tuple[tuple[int, ...], ...]

@@ -14,23 +14,10 @@ from torch.nn.functional import linear, normalize, one_hot
 from antiphon.sequence import Memory
 
 __all__ = [
-    "AdditiveScore",
-    "Alignment",
-    "AlignmentWeights",
-    "Attended",
-    "AttentionContext",
-    "BilinearScore",
-    "ConcatScore",
-    "CosineScore",
-    "DotScore",
-    "EqualSizes",
-    "HardAlignment",
-    "ProjectedMemory",
-    "SampledAlignment",
-    "ScaledDotScore",
-    "Score",
+    "AdditiveScore", "Alignment", "Attended", "AttentionContext", "BilinearScore", "ConcatScore", "CosineScore",
+    "DotScore", "EqualSizes", "HardAlignment", "ProjectedMemory", "SampledAlignment", "ScaledDotScore", "Score",
     "SoftAlignment",
-]
+]  # fmt: skip
 
 MIN_NORM = 1e-4
 

@@ -26,18 +26,8 @@ from antiphon.search.hypothesis import Hypothesis
 from antiphon.search.rerank import by_second_model
 
 __all__ = [
-    "END",
-    "FIRST",
-    "JOINT",
-    "LONGEST",
-    "NOTHING",
-    "SHAPES",
-    "START",
-    "IdPair",
-    "Ints",
-    "JointNgrams",
-    "load_joint",
-]
+    "END", "FIRST", "JOINT", "LONGEST", "NOTHING", "SHAPES", "START", "IdPair", "Ints", "JointNgrams", "load_joint",
+]  # fmt: skip
 
 IdPair = tuple[list[int], list[int]]
 

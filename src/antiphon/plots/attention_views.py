@@ -36,13 +36,8 @@ from antiphon.plots.spectrogram import draw_spectrogram
 from antiphon.plots.video_attention import draw_video_attention
 
 __all__ = [
-    "AttentionKind",
-    "AttentionView",
-    "answer_with_attention",
-    "attention_view",
-    "draw_answer",
-    "explain_attention",
-]
+    "AttentionKind", "AttentionView", "answer_with_attention", "attention_view", "draw_answer", "explain_attention",
+]  # fmt: skip
 
 AttentionKind = Literal["cross", "own", "source"]
 KINDS: tuple[AttentionKind, ...] = get_args(AttentionKind)

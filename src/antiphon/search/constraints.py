@@ -10,16 +10,9 @@ import torch
 from torch import Tensor
 
 __all__ = [
-    "IMPOSSIBLE",
-    "Constraint",
-    "Constraints",
-    "ForbiddenPhrases",
-    "ForbiddenTokens",
-    "History",
-    "MaxLength",
-    "MinLength",
-    "NoRepeatNgram",
-]
+    "IMPOSSIBLE", "Constraint", "Constraints", "ForbiddenPhrases", "ForbiddenTokens", "History", "MaxLength",
+    "MinLength", "NoRepeatNgram",
+]  # fmt: skip
 
 FREE = -1  # no token is forced here
 IMPOSSIBLE = float("-inf")

@@ -19,17 +19,9 @@ from antiphon.sequence import Carried
 from antiphon.training.optimizers import Optimizer
 
 __all__ = [
-    "Checkpoint",
-    "Checkpoints",
-    "LoopStatus",
-    "Progress",
-    "average",
-    "best_evaluation",
-    "evaluations_without_improvement",
-    "is_better",
-    "metric_value",
-    "numerical_environment",
-]
+    "Checkpoint", "Checkpoints", "LoopStatus", "Progress", "average", "best_evaluation",
+    "evaluations_without_improvement", "is_better", "metric_value", "numerical_environment",
+]  # fmt: skip
 
 
 @dataclass
