@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-__all__ = ["format_reasons", "natural_order", "plural", "visible"]
+__all__ = ["format_reasons", "natural_order", "nearest", "plural", "visible"]
 
 _JOINERS = "\u200c\u200d"  # part of their letters: emoji families, Persian, Indic scripts
 _HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # control, format (also right-to-left override), surrogate, line, paragraph
@@ -43,3 +44,12 @@ def format_reasons(reasons: Mapping[str, int]) -> str:
     """3 x empty line, 1 x not JSON: the most frequent first."""
     ranked = sorted(reasons.items(), key=lambda item: -item[1])
     return ", ".join(f"{count:,} x {reason}" for reason, count in ranked)
+
+
+def nearest(word: str, words: Iterable[str]) -> str | None:
+    """For "did you mean": the most similar of the words, or one that the word contains; None if there is none."""
+    lowered = {other.lower(): other for other in words}
+    close = difflib.get_close_matches(word.lower(), lowered, n=1, cutoff=0.6)
+    inside = [other for other in lowered if len(other) > 3 and other in word.lower()]
+    found = close[0] if close else max(inside, key=len, default=None)
+    return None if found is None else lowered[found]

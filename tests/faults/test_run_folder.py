@@ -17,8 +17,8 @@ from fault_runs import Baseline, ForkServer, checkpoints
 
 from antiphon.config.load import read_config
 from antiphon.ngrams.joint import JOINT
-from antiphon.training.loop import learning_rate
 from antiphon.training.run_folder import FILES, RunFolder
+from antiphon.training.schedule import learning_rate
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

@@ -12,7 +12,7 @@ import pytest
 from source_tree import FILES, ROOT, imports
 from source_tree import TREES as MODULES
 
-# DESIGN.md: cli, serve → training, inference, evaluation, export, plots, reports → search, models, data → config →
+# cli → training, inference, evaluation, export, plots, reports → search, models, data → config →
 # errors, files, sequence. In finer steps, lowest first; a module may import its own layer and those before it.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("_version", "errors", "registry", "sequence", "text"),

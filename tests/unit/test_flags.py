@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from untrained_models import TARGET, LogitBias, untrained_generator
 
-from antiphon.inference.answers import missing_flags, repetition_flags, unattended_flags
+from antiphon.inference.flags import missing_flags, repetition_flags, unattended_flags
 from antiphon.search.hypothesis import Hypothesis
 
 

@@ -10,13 +10,8 @@ import pytest
 
 from antiphon.config.schema import Metric
 from antiphon.evaluation.metrics import HIGHER_IS_BETTER
-from antiphon.training.checkpoints import (
-    Progress,
-    best_evaluation,
-    evaluations_without_improvement,
-    is_better,
-    metric_value,
-)
+from antiphon.training.checkpoints import Progress
+from antiphon.training.schedule import best_evaluation, evaluations_without_improvement, is_better, metric_value
 
 
 def rows(*values: float, metric: str = "dev_loss") -> list[dict[str, float]]:

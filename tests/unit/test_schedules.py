@@ -7,7 +7,7 @@ import math
 import pytest
 
 from antiphon.config.schema import TrainingConfig
-from antiphon.training.loop import learning_rate
+from antiphon.training.schedule import learning_rate
 
 
 def rates(updates: int = 10, **changes: object) -> list[float]:

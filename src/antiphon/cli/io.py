@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from antiphon.errors import DataError, UserError
-from antiphon.text import visible
+from antiphon.text import nearest, visible
 
 __all__ = [
     "METRICS", "FlagCounter", "check_metrics", "in_batches", "input_lines", "pair_files", "print_json", "print_line",
@@ -163,7 +163,6 @@ def pair_files(names: list[str]) -> str | list[str]:
 
 def check_metrics(names: list[str] | None) -> list[str] | None:
     """The names, or None for none; UserError if there is no such metric."""
-    from antiphon.config.messages import nearest
     from antiphon.registry import load_plugins, registered_names
 
     problems = [] if set(names or []) <= set(METRICS) else load_plugins()

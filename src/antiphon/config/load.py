@@ -16,6 +16,7 @@ from antiphon.config.schema import Config
 from antiphon.config.yaml_text import parse_override, parse_yaml, write_value
 from antiphon.errors import ConfigError
 from antiphon.registry import load_plugins
+from antiphon.text import nearest
 
 __all__ = ["MIGRATED", "migrate", "read_config", "recipe_names", "recipe_text", "usable_part"]
 
@@ -104,8 +105,6 @@ def recipe_names() -> list[str]:
 def recipe_text(name: str) -> str:
     """The text of a shipped recipe."""
     if name not in recipe_names():
-        from antiphon.config.messages import nearest
-
         close = nearest(name, recipe_names())
         hint = f"did you mean '{close}'?" if close else f"the recipes are {', '.join(recipe_names())}"
         raise ConfigError(f"{name}: no such recipe; {hint}")
@@ -150,7 +149,6 @@ def config_text(name: str | Path) -> str:
 
 def missing(path: Path) -> str:
     """The sentence for a file that does not exist."""
-    from antiphon.config.messages import nearest
 
     folder = path.parent if path.parent.is_dir() else Path()
     try:

@@ -7,7 +7,6 @@ a configuration that is wrong.
 from __future__ import annotations
 
 import copy
-import difflib
 import re
 from collections.abc import Iterator
 from typing import Any, cast, get_args
@@ -19,8 +18,9 @@ from pydantic_core import ErrorDetails
 from antiphon.config.schema import Config
 from antiphon.config.sections import REGISTERED, Section
 from antiphon.config.yaml_text import parse_value, write_value
+from antiphon.text import nearest
 
-__all__ = ["keys_of", "kinds_of", "nearest", "sections_in", "value_problems"]
+__all__ = ["keys_of", "kinds_of", "sections_in", "value_problems"]
 
 Place = tuple[str | int, ...]
 LIST_LENGTH = re.compile("List should have (.*) items? after validation.*")
@@ -194,13 +194,6 @@ def all_keys(section: type[Section], path: str = "") -> Iterator[str]:
         yield f"{path}{key}"
         for inner in sections_in(field.annotation):
             yield from all_keys(inner, f"{path}{key}.")
-
-
-def nearest(word: str, words: list[str]) -> str | None:
-    """The most similar of the words, or one that the word contains."""
-    close = difflib.get_close_matches(word.lower(), words, n=1, cutoff=0.6)
-    inside = [other for other in words if len(other) > 3 and other in word.lower()]
-    return close[0] if close else max(inside, key=len, default=None)
 
 
 def shown(value: Any) -> str:  # noqa: ANN401

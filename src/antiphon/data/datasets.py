@@ -6,7 +6,6 @@ written once into the cache as TSV, with its pictures beside it; the same name a
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import random
@@ -22,6 +21,7 @@ from typing import NamedTuple
 
 from antiphon.errors import DataError, MissingExtraError
 from antiphon.files import cache_folder, publish_in_cache
+from antiphon.text import nearest
 
 __all__ = ["resolve"]
 
@@ -44,10 +44,10 @@ def resolve(name: str, say: Callable[[str], None] = lambda _: None) -> Path:
     """The file of "@NAME/SPLIT", made if it is not there yet; `say` tells the user if that takes long."""
     known = [f"@{task}/{split}" for task in DATASETS for split in SPLITS]
     if name not in known:
-        close = difflib.get_close_matches(name, known, n=1)
-        guess = f"did you mean {close[0]}? " if close else ""
-        there = f"there are @{', @'.join(DATASETS)}, each with /{', /'.join(SPLITS)}"
-        raise DataError(f"{name}: no such data set; {guess}{there}")
+        close = nearest(name, known)
+        guess = f"did you mean {close}? " if close else ""
+        choice = f"there are @{', @'.join(DATASETS)}, each with /{', /'.join(SPLITS)}"
+        raise DataError(f"{name}: no such data set; {guess}{choice}")
     task, split = name[1:].split("/")
     write, package = DATASETS[task]
     folder = cache_folder() / "datasets" / f"{_edition(package) if package else task}-{VERSION}"

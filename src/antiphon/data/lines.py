@@ -5,7 +5,6 @@ U+2028, U+0085 and friends are ordinary characters here, which is why `str.split
 
 from __future__ import annotations
 
-import difflib
 import gzip
 import zlib
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
 
 from antiphon.errors import DataError
+from antiphon.text import nearest
 
 __all__ = ["Line", "open_bytes", "read_lines"]
 
@@ -70,9 +70,9 @@ def _suggestion(path: Path) -> str:
         names = sorted(entry.name for entry in path.parent.iterdir())
     except OSError:
         return "check the path"
-    close = difflib.get_close_matches(path.name, names, n=1)
-    if close:
-        return f"did you mean {path.parent / close[0]}?"
+    close = nearest(path.name, names)
+    if close is not None:
+        return f"did you mean {path.parent / close}?"
     return "check the path (relative paths start from where you are)"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import difflib
 import itertools
 import json
 from collections import Counter, deque
@@ -16,7 +15,7 @@ from antiphon.config.schema import DataConfig
 from antiphon.data.lines import Line
 from antiphon.data.source import Cells
 from antiphon.errors import DataError
-from antiphon.text import visible
+from antiphon.text import nearest, visible
 
 __all__ = ["ParsedLine", "file_format", "is_plain_text", "parse_lines", "read_table_rows", "reads_lines", "typical_row"]
 
@@ -233,8 +232,8 @@ def _number(path: Path, column: Column, cells: list[str]) -> int:
 def _no_such(path: Path, what: str, column: Column, names: list[str]) -> str:
     """The error for a name that does not exist."""
     name = str(column.name)
-    close = difflib.get_close_matches(name, names, n=1)
-    guess = f"did you mean {_quoted(close[0])}? " if close else ""
+    close = nearest(name, names)
+    guess = f"did you mean {_quoted(close)}? " if close else ""
     known = ", ".join(_quoted(name) for name in names[:20])
     return f"{path}: no {what} {_quoted(name)}; {guess}it has {known}; set {column.key} to one of them"
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
-from antiphon.config.messages import nearest
 from antiphon.config.schema import DataConfig
 from antiphon.data.lines import read_lines
 from antiphon.data.tables import file_format, read_table_rows
 from antiphon.errors import UserError
 from antiphon.evaluation.metrics import Metric, References, Statistics
+from antiphon.text import nearest
 
 __all__ = [
     "Estimate", "Group", "estimate", "estimate_groups", "estimate_value", "groups_by_column", "groups_by_lines",

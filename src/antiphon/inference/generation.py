@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from antiphon.search.hypothesis import normalised_score
 from antiphon.search.trace import SearchTree
 
 __all__ = [
@@ -151,6 +152,6 @@ def _concatenate(parts: list[Generation] | list[Alternative], length_penalty: fl
     return Alternative(
         text=" ".join(part.text for part in parts if part.text),
         tokens=[token for part in parts for token in part.tokens],
-        score=sum(log_probs) / max(1, len(log_probs)) ** length_penalty,
+        score=normalised_score(sum(log_probs), len(log_probs), length_penalty),
         log_probs=log_probs,
     )

@@ -14,8 +14,9 @@ from antiphon.data.tokenizers import Tokenizer, text_source
 from antiphon.errors import UserError
 from antiphon.inference.answers import AnswerPipeline
 from antiphon.inference.engine import Engine, EngineModel, LoadedModel, TorchEngine
+from antiphon.inference.flags import unknown_flags
 from antiphon.inference.generation import Generation, ScoredTarget, TokenAlternative, TokenTree, join_parts
-from antiphon.inference.inputs import EncodedInput, build_codec, chunk_size, encode_inputs, unknown_flags
+from antiphon.inference.inputs import EncodedInput, build_codec, chunk_size, encode_inputs
 from antiphon.inference.options import OPTIONS, SearchKeywords, SearchOptions, search_options
 from antiphon.models.frontends.frontend import FrontEnd
 from antiphon.models.model import SequenceModel

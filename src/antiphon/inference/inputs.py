@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Callable
 from collections.abc import Sequence as Items
 from concurrent.futures import ThreadPoolExecutor
@@ -17,11 +16,12 @@ from antiphon.data.batches import reader_threads
 from antiphon.data.source import Read, Source, UnreadableError, Values, positions
 from antiphon.data.tokenizers import EOS, PAD, SOS, UNK, StreamTokenizer, Tokenizer, text_source
 from antiphon.errors import DataError
+from antiphon.inference.flags import unknown_flags
 from antiphon.inference.generation import SourceSpan
 from antiphon.models.frontends.frontend import FrontEnd
 
 __all__ = [
-    "Codec", "EncodedInput", "UnreadableInputError", "build_codec", "chunk_size", "encode_inputs", "unknown_flags",
+    "Codec", "EncodedInput", "UnreadableInputError", "build_codec", "chunk_size", "encode_inputs",
 ]  # fmt: skip
 
 NO_TOKEN = -1  # the end token of a stream
@@ -268,14 +268,6 @@ def _context_length(config: Config) -> int | None:
     if not isinstance(decoder, TransformerDecoderConfig):
         return None
     return config.data.window or learnt_positions(decoder)
-
-
-def unknown_flags(side: str, unknown: list[str]) -> list[str]:
-    """A flag for symbols that are not in the vocabulary."""
-    if not unknown:
-        return []
-    counts = ", ".join(f"{symbol!r} x {count}" for symbol, count in Counter(unknown).most_common(10))
-    return [f"unknown symbols in the {side}: {counts}"]
 
 
 def split_sentences(text: str, max_length: int, length: Callable[[str], int]) -> list[str]:

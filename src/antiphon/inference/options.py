@@ -6,13 +6,13 @@ docs/reference/search-options.md. The command line imports this module to print 
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypedDict, cast, get_args, get_type_hints
 
 from antiphon.errors import UserError
+from antiphon.text import nearest
 
 if TYPE_CHECKING:
     from antiphon.config.schema import DecodingConfig
@@ -250,8 +250,8 @@ def keyword_problems(given: Mapping[str, object]) -> list[str]:
     problems = []
     for name, value in given.items():
         if name not in OPTIONS:
-            close = difflib.get_close_matches(name, OPTIONS, n=1)
-            problems.append(f"{name}: there is no such option" + (f"; did you mean {close[0]!r}?" if close else ""))
+            close = nearest(name, OPTIONS)
+            problems.append(f"{name}: there is no such option" + (f"; did you mean {close!r}?" if close else ""))
         elif is_given(value):
             option = OPTIONS[name]
             needed = option.needs or ("sample" if option.search == "sampling" else "")

@@ -13,14 +13,12 @@ import torch
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
-from antiphon.evaluation.metrics import higher_is_better
 from antiphon.files import discard, publish, sha256, sweep, to_json
 from antiphon.sequence import Carried
 from antiphon.training.optimizers import Optimizer
 
 __all__ = [
-    "Checkpoint", "Checkpoints", "LoopStatus", "Progress", "average", "best_evaluation",
-    "evaluations_without_improvement", "is_better", "metric_value", "numerical_environment",
+    "Checkpoint", "Checkpoints", "LoopStatus", "Progress", "average", "numerical_environment",
 ]  # fmt: skip
 
 
@@ -57,47 +55,6 @@ class LoopStatus:
     learning_rate: float  # of the last update
     tokens_per_second: float
     padding: float
-
-
-def metric_value(row: dict[str, float], metric: str) -> float:
-    """The value of a metric in an evaluation; the loss is that on dev."""
-    return row["dev_loss" if metric == "loss" else metric]
-
-
-def is_better(metric: str, value: float, than: float) -> bool:
-    """Compare two values of a metric. NaN never wins."""
-    if math.isnan(value):
-        return False
-    if math.isnan(than):
-        return True
-    return value > than if higher_is_better(metric) else value < than
-
-
-def best_evaluation(history: list[dict[str, float]], metric: str) -> dict[str, float] | None:
-    """The evaluation with the best value; on a tie the one with the lower loss, then the first.
-
-    An evaluation whose loss is not finite does not count.
-    """
-    best: dict[str, float] | None = None
-    for row in history:
-        if math.isfinite(row["dev_loss"]) and (best is None or _beats(row, best, metric)):
-            best = row
-    return best
-
-
-def _beats(row: dict[str, float], best: dict[str, float], metric: str) -> bool:
-    value, than = metric_value(row, metric), metric_value(best, metric)
-    return is_better(metric, value, than) or (value == than and row["dev_loss"] < best["dev_loss"])
-
-
-def evaluations_without_improvement(history: list[dict[str, float]], metric: str) -> list[int]:
-    """For each evaluation, the number of evaluations since the metric last improved; a tie is no improvement."""
-    best, waited, waits = math.nan, 0, []
-    for row in history:
-        better = math.isfinite(row["dev_loss"]) and is_better(metric, metric_value(row, metric), best)
-        best, waited = (metric_value(row, metric), 0) if better else (best, waited + 1)
-        waits.append(waited)
-    return waits
 
 
 WEIGHTS, OPTIMIZER, PROGRESS, MANIFEST = "model.safetensors", "optimizer.safetensors", "progress.json", "manifest.json"

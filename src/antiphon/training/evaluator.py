@@ -8,9 +8,10 @@ from antiphon.evaluation.evaluate import evaluate_examples
 from antiphon.evaluation.likelihood import LIKELIHOOD_METRICS, likelihood, likelihood_value
 from antiphon.inference.generator import Generator
 from antiphon.model_folder import save_weights
-from antiphon.training.checkpoints import LoopStatus, Progress, best_evaluation
+from antiphon.training.checkpoints import LoopStatus, Progress
 from antiphon.training.display import DevSample, Display
 from antiphon.training.run_folder import RunFolder
+from antiphon.training.schedule import best_evaluation
 
 __all__ = ["Evaluator", "evenly_spaced"]
 

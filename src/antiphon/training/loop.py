@@ -17,16 +17,11 @@ from antiphon.data.batches import Batches
 from antiphon.errors import DivergedError
 from antiphon.models.model import SequenceModel
 from antiphon.sequence import Carried
-from antiphon.training.checkpoints import (
-    Checkpoints,
-    LoopStatus,
-    Progress,
-    best_evaluation,
-    evaluations_without_improvement,
-)
+from antiphon.training.checkpoints import Checkpoints, LoopStatus, Progress
 from antiphon.training.display import Display
 from antiphon.training.optimizers import Optimizer
 from antiphon.training.run_folder import RunFolder
+from antiphon.training.schedule import best_evaluation, evaluations_without_improvement, learning_rate
 from antiphon.training.scheduled_sampling import sampling_probability
 from antiphon.training.step import training_step
 
@@ -256,25 +251,3 @@ class RecentUpdates:
     @property
     def seconds_per_update(self) -> float:
         return self.seconds / max(1, len(self.updates))
-
-
-# The learning rate is a pure function of the update and the evaluations so far.
-
-
-def learning_rate(config: TrainingConfig, history: list[dict[str, float]], *, number: int, updates: int) -> float:
-    """The learning rate of update `number` (from 1) of `updates`; `history` holds the evaluations before it."""
-    warmup = min(1.0, number / config.schedule.warmup) if config.schedule.warmup else 1.0
-    return config.learning_rate * warmup * _schedule(config, history, number, updates)
-
-
-def _schedule(config: TrainingConfig, history: list[dict[str, float]], number: int, updates: int) -> float:
-    schedule = config.schedule
-    if schedule.kind == "inverse-sqrt":
-        return math.sqrt(max(1, schedule.warmup) / max(number, schedule.warmup, 1))
-    if schedule.kind == "cosine":
-        done = max(0, number - schedule.warmup) / max(1, updates - schedule.warmup + 1)  # + 1: the last rate is not 0
-        return 0.5 * (1.0 + math.cos(math.pi * min(1.0, done)))
-    if schedule.kind == "plateau":
-        waits = evaluations_without_improvement(history, config.metric)
-        return schedule.factor ** sum(waited > 0 and waited % schedule.patience == 0 for waited in waits)
-    return 1.0

@@ -28,16 +28,7 @@ from antiphon.plots.attention_views import draw_answer
 from antiphon.plots.curves import draw_curves
 from antiphon.reports.card import write_card
 from antiphon.reports.report import write_report
-from antiphon.training.checkpoints import (
-    Checkpoint,
-    Checkpoints,
-    Progress,
-    average,
-    best_evaluation,
-    is_better,
-    metric_value,
-    numerical_environment,
-)
+from antiphon.training.checkpoints import Checkpoint, Checkpoints, Progress, average, numerical_environment
 from antiphon.training.display import Display, StopRequested, StopSignals
 from antiphon.training.evaluator import Evaluator
 from antiphon.training.loop import Loop
@@ -49,6 +40,7 @@ from antiphon.training.run_folder import (
     refuse_changed_data,
     refuse_foreign_folder,
 )
+from antiphon.training.schedule import best_evaluation, is_better, metric_value
 from antiphon.training.side_models import joint_of
 from antiphon.training.step import ctc_length_warnings
 from antiphon.training.transfer import check_transfer, freeze_parts, refuse_transfer_from_self, transfer_weights
