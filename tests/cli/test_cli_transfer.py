@@ -21,7 +21,7 @@ def others(tmp_path: Path) -> Path:
     return path
 
 
-def said(text: str) -> list[str]:
+def notices(text: str) -> list[str]:
     """The sentences that begin with a key: a program's name stands before each."""
     lines = [line.removeprefix("antiphon: ") for line in text.split("\n")]
     return [line for line in lines if line.startswith(("model.", "data."))]
@@ -33,7 +33,7 @@ def test_a_part_of_another_shape(verb: str, antiphon: Command, tiny: Path, model
     out = ["--out", str(tmp_path / "run")] if verb == "train" else []
     ended = antiphon(verb, str(tiny), *options, *out)
     assert ended.code == 2
-    sentences = said(ended.err)
+    sentences = notices(ended.err)
     assert sentences[0] == f"model.encoder.size: 8, but {model} has 16; set it to 16"
     assert sentences[1].startswith(f"model.decoder.from: decoder.stack.network.weight_ih_l0 is [48, 48] in {model}")
     assert "and [48, 32] here" in sentences[1]
@@ -47,7 +47,7 @@ def test_a_part_of_another_vocabulary(
     out = ["--out", str(tmp_path / "run")] if verb == "train" else []
     ended = antiphon(verb, str(tiny), f"data.train={others}", f"model.decoder.from={model}", *out)
     assert ended.code == 2
-    assert said(ended.err) == [
+    assert notices(ended.err) == [
         f"model.decoder.from: {model} has 8 tokens, the target here 8, and the vocabularies differ; "
         f"set data.target.tokenizer to {model}"
     ]
@@ -79,11 +79,11 @@ def test_runs_that_are_not_there(verb: str, antiphon: Command, tiny: Path, tmp_p
     out = ["--out", str(tmp_path / "run")] if verb == "train" else []
     ended = antiphon(verb, str(tiny), "model.encoder.from=runs/none", *out)
     assert ended.code == 2
-    [sentence] = said(ended.err)
+    [sentence] = notices(ended.err)
     assert sentence.startswith("model.encoder.from: runs/none: no such folder; ")
     ended = antiphon(verb, str(tiny), "data.source.tokenizer=runs/none", *out)
     assert ended.code == 2
-    assert said(ended.err) == [
+    assert notices(ended.err) == [
         "data.source.tokenizer: runs/none: no such folder; give a run that has been trained, or null"
     ]
 
@@ -98,7 +98,7 @@ def test_a_tokenizer_at_odds_with_the_rest(antiphon: Command, tiny: Path, model:
     options = [f"data.source.tokenizer={model}", "data.source.tokens=characters", "data.source.vocabulary=99"]
     ended = antiphon("check", str(tiny), *options)
     assert ended.code == 2
-    first, second = said(ended.err)
+    first, second = notices(ended.err)
     assert first.startswith(f"data.source.tokens: characters, but the tokenizer of {model} is one of words; ")
     assert second.startswith("data.source.vocabulary: 99 is for a tokenizer to be learnt")
 

@@ -26,7 +26,7 @@ def commands(page: str) -> list[list[str]]:
 
 
 @pytest.fixture
-def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def example_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     Path("lines.txt").write_text("\n".join(LINES) + "\n", "utf-8")
     Path("pairs.tsv").write_text("a b\tK L\nc d e\tM N O\nf\tK\ng h\tO\n", "utf-8")
@@ -34,8 +34,8 @@ def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("words", commands("search.md"), ids=" ".join)
-def test_search(words: list[str], there: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    tiny_folder("bahdanau", there / "RUN")
+def test_search(words: list[str], example_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tiny_folder("bahdanau", example_folder / "RUN")
     if "--joint" in words:
         assert run(["joint", "RUN"]) == 0
         capsys.readouterr()
@@ -48,14 +48,14 @@ def test_search(words: list[str], there: Path, capsys: pytest.CaptureFixture[str
         assert Path(words[-1]).stat().st_size > 1000
 
 
-def test_engines(there: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_engines(example_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """In order: later ones use what earlier ones made."""
     post = {**BLOCKS, "order": "post", "layers": 2}
     monkeypatch.setitem(MODELS, "transformer", {"encoder": post, "decoder": post})
     config = tiny_config("transformer")
     model = build_model(config.model, source_tokens=SOURCE.size, target_tokens=TARGET.size).eval()
     fill(model, scale=1.1)
-    save_model(there / "RUN", config, model.state_dict(), SOURCE, TARGET)
+    save_model(example_folder / "RUN", config, model.state_dict(), SOURCE, TARGET)
     told = [words for words in commands("engines.md") if words[0] != "import"]
     assert len(told) == 7
     for words in told:

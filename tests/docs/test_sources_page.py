@@ -74,7 +74,7 @@ def write_tables() -> None:
 
 
 @pytest.fixture
-def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def example_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ANTIPHON_CACHE", str(tmp_path / "cache"))
     write_files()
@@ -83,7 +83,7 @@ def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         Path(block.split("\n", 1)[0].removeprefix("# ")).write_text(block, "utf-8")
 
 
-@pytest.mark.usefixtures("there")
+@pytest.mark.usefixtures("example_folder")
 def test_every_command_in_order(capsys: pytest.CaptureFixture[str]) -> None:
     """Later ones use what earlier ones made; each picture that is promised is there."""
     told = commands()
@@ -113,7 +113,7 @@ def _only_texts_are_exported(capsys: pytest.CaptureFixture[str]) -> None:
     assert not Path("sounds.onnx").exists()
 
 
-@pytest.mark.usefixtures("there")
+@pytest.mark.usefixtures("example_folder")
 def test_what_is_said_of_files(capsys: pytest.CaptureFixture[str]) -> None:
     """The sentences on the page are those that `check` says; and what is to be left out is counted."""
     picture = Path("images/0.png").read_bytes()

@@ -157,13 +157,13 @@ def test_encoder_is_torchs(order: Order, activation: str) -> None:
 def test_encoder_looks_where_torchs_does(order: Order, activation: str) -> None:
     ours = our_encoder(order, activation)
     theirs = torch_encoder(ours, order, activation)
-    looked, states = ours.attention_weights(Sequence(values(B, S, D), REAL)), ours.positions(values(B, S, D))
-    assert looked.shape == (B, L, N, S, S)
+    heads, states = ours.attention_weights(Sequence(values(B, S, D), REAL)), ours.positions(values(B, S, D))
+    assert heads.shape == (B, L, N, S, S)
     for number, layer in enumerate(theirs.layers):
         inside = layer.norm1(states) if order == "pre" else states
         _, weights = layer.self_attn(inside, inside, inside, key_padding_mask=~REAL, average_attn_weights=False)
         states = layer(states, src_key_padding_mask=~REAL)
-        close(looked[:, number], weights)
+        close(heads[:, number], weights)
 
 
 @every_block

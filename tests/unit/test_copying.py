@@ -45,7 +45,7 @@ BLOCKS: dict[str, Any] = {
 PARTS = {"luong": {"encoder": GRU, "decoder": LUONG}, "transformer": {"encoder": BLOCKS, "decoder": BLOCKS}}
 
 
-def given(scale: float = 1.0) -> tuple[CopyMechanism, torch.Tensor, torch.Tensor, torch.Tensor]:
+def copy_case(scale: float = 1.0) -> tuple[CopyMechanism, torch.Tensor, torch.Tensor, torch.Tensor]:
     torch.manual_seed(1)
     copying = CopyMechanism(query=D).double()
     logits, query = (scale * torch.randn(R, T, size, dtype=torch.float64) for size in (V, D))
@@ -53,7 +53,7 @@ def given(scale: float = 1.0) -> tuple[CopyMechanism, torch.Tensor, torch.Tensor
 
 
 def test_the_formula_written_out() -> None:
-    copying, logits, query, weights = given()
+    copying, logits, query, weights = copy_case()
     log_p, copied = copying(logits, query, weights, COPIES)
     [w], [b] = copying.gate.weight.tolist(), copying.gate.bias.tolist()
     for r in range(R):
@@ -77,7 +77,7 @@ def test_the_formula_written_out() -> None:
 
 def test_what_is_copied_of_a_token() -> None:
     """p(y) is what is copied of it and what is left of P, for every y."""
-    copying, logits, query, weights = given()
+    copying, logits, query, weights = copy_case()
     log_p, copied = copying(logits, query, weights, COPIES)
     for y in range(V):
         own = (1 - copied.share) * logits.softmax(-1)[..., y]
@@ -90,7 +90,7 @@ def test_what_is_copied_of_a_token() -> None:
 @pytest.mark.parametrize("place", range(S))
 def test_nothing_breaks_where_a_probability_is_0(bias: float, place: int) -> None:
     """All weight on one position, a gate that is shut or open, tokens that P rules out, in single precision."""
-    copying, logits, query, weights = (value.float() for value in given(scale=300.0))
+    copying, logits, query, weights = (value.float() for value in copy_case(scale=300.0))
     one = torch.zeros_like(weights)
     one[..., place] = 1.0
     logits, query, one = (value.detach().requires_grad_() for value in (logits, query, one))

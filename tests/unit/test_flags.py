@@ -70,11 +70,11 @@ def test_answers_carry_them() -> None:
     assert answer.flags[0] == "maximum length: stopped after 20 tokens without an end"
     assert any(flag.startswith("repetition: ") for flag in answer.flags)
     assert not any(flag.startswith("repetition") for flag in made.generate("a b c", max_length=20, no_repeat=2).flags)
-    looked, unseen = (
+    plain, unseen = (
         made.generate("a b c d e f", max_length=1),
         made.generate("a b c d e f", max_length=1, weights=False),
     )
-    assert looked.weights is not None
-    lost = int((looked.weights[:, :-1].sum(axis=0) < 0.1).sum())
+    assert plain.weights is not None
+    lost = int((plain.weights[:, :-1].sum(axis=0) < 0.1).sum())
     assert any(flag.startswith(f"source not attended: {lost} of 6") for flag in looked.flags) == (lost >= 3)
     assert not any(flag.startswith("source not attended") for flag in unseen.flags)

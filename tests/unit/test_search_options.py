@@ -53,7 +53,7 @@ def plain(generator: Generator) -> list[Generation]:
     return generator.generate(TEXTS, n_best=4)
 
 
-def said(answers: list[Generation]) -> list[list[str]]:
+def alternative_texts(answers: list[Generation]) -> list[list[str]]:
     return [[other.text for other in answer.alternatives] for answer in answers]
 
 
@@ -63,12 +63,14 @@ def test_each_changes_the_answers_alike_in_any_company(
 ) -> None:
     """Batches of 5, of 1 and of 7; what is drawn belongs to the number of a text, so the order matters there."""
     options = {"n_best": 4, **EACH[name]}
-    found = said(generator.generate(TEXTS, **options, batch_size=5, weights=False))
-    assert found != said(plain)
-    assert said(generator.generate(TEXTS, **options, batch_size=1, weights=False)) == found
+    found = alternative_texts(generator.generate(TEXTS, **options, batch_size=5, weights=False))
+    assert found != alternative_texts(plain)
+    assert alternative_texts(generator.generate(TEXTS, **options, batch_size=1, weights=False)) == found
     if "sample" not in options:
         order = random.Random(len(name)).sample(range(len(TEXTS)), len(TEXTS))
-        shuffled = said(generator.generate([TEXTS[row] for row in order], **options, batch_size=7, weights=False))
+        shuffled = alternative_texts(
+            generator.generate([TEXTS[row] for row in order], **options, batch_size=7, weights=False)
+        )
         assert shuffled == [found[row] for row in order]
 
 
@@ -77,7 +79,7 @@ def test_empty_lines_stay_where_they_are(generator: Generator, name: str) -> Non
     answers = generator.generate(["", "a b", " ", "c"], **EACH[name])
     assert [bool(answer.tokens) for answer in answers] == [False, True, False, True]
     assert answers[0].flags == answers[2].flags == ["empty source"]
-    assert said(answers)[1] == said(generator.generate(["x", "a b"], **EACH[name]))[1]
+    assert alternative_texts(answers)[1] == alternative_texts(generator.generate(["x", "a b"], **EACH[name]))[1]
 
 
 def test_lengths_are_kept(generator: Generator) -> None:
@@ -146,7 +148,7 @@ def test_groups_begin_in_more_ways(generator: Generator) -> None:
         beginnings = [other.tokens[0] for other in answer.alternatives]
         assert len(set(beginnings)) == len(beginnings) == 4
     two, four = (generator.generate(TEXTS, n_best=4, diversity=30.0, groups=groups) for groups in (2, 4))
-    assert said(two) != said(four)
+    assert alternative_texts(two) != alternative_texts(four)
 
 
 def test_coverage_orders_the_same_answers_anew(generator: Generator, plain: list[Generation]) -> None:
@@ -179,9 +181,11 @@ def test_samples_are_ordered_by_likeness(generator: Generator) -> None:
     drawn = generator.generate(TEXTS, sample=True, n_best=6)
     for utility in ("chrf", "bleu"):
         chosen = generator.generate(TEXTS, sample=True, n_best=6, samples=6, mbr=utility)
-        assert [sorted(texts) for texts in said(chosen)] == [sorted(texts) for texts in said(drawn)]
-        assert said(chosen) != said(drawn)
-        assert [answer.text for answer in chosen] == [texts[0] for texts in said(chosen)]
+        assert [sorted(texts) for texts in alternative_texts(chosen)] == [
+            sorted(texts) for texts in alternative_texts(drawn)
+        ]
+        assert alternative_texts(chosen) != alternative_texts(drawn)
+        assert [answer.text for answer in chosen] == [texts[0] for texts in alternative_texts(chosen)]
 
 
 def problems(generator: Generator, **options: Any) -> list[str]:  # noqa: ANN401 (also what is no option)

@@ -36,7 +36,7 @@ def generator(folder: Path, source: Any, **model: Any) -> Generator:  # noqa: AN
 
 
 @pytest.fixture(params=["one", "joint", "apart", "transformers"])
-def asked(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Generator, list[str]]:
+def model_and_inputs(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Generator, list[str]]:
     """A model, and questions to it."""
     arrays = [str(tmp_path / "arrays" / f"{number}.npy") for number in range(9)]
     both = [f"{number % 3 + 1}\t{path}" for number, path in enumerate(arrays)]
@@ -50,9 +50,9 @@ def asked(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Generator, li
     return made[request.param](), arrays if request.param == "one" else both
 
 
-def test_the_same_answer_in_any_company(asked: tuple[Generator, list[str]]) -> None:
+def test_the_same_answer_in_any_company(model_and_inputs: tuple[Generator, list[str]]) -> None:
     """Also where there are more questions than are read at once."""
-    model, texts = asked
+    model, texts = model_and_inputs
     alone = [model.generate(text, beam=3) for text in texts]
     for size in (1, 2, 64):
         together = model.generate(texts, beam=3, batch_size=size)
@@ -64,8 +64,8 @@ def test_the_same_answer_in_any_company(asked: tuple[Generator, list[str]]) -> N
             assert np.allclose(left.weights, right.weights, atol=1e-5)
 
 
-def test_weights_have_a_column_for_each_name(asked: tuple[Generator, list[str]]) -> None:
-    model, texts = asked
+def test_weights_have_a_column_for_each_name(model_and_inputs: tuple[Generator, list[str]]) -> None:
+    model, texts = model_and_inputs
     for answer in model.generate(texts, heads=True):
         assert answer.weights is not None
         assert answer.weights.shape == (len(answer.tokens), len(answer.source_tokens))
@@ -74,8 +74,8 @@ def test_weights_have_a_column_for_each_name(asked: tuple[Generator, list[str]])
         assert answer.spans[-1].last == len(answer.source_tokens) - 1
 
 
-def test_scores_are_those_of_the_answers(asked: tuple[Generator, list[str]]) -> None:
-    model, texts = asked
+def test_scores_are_those_of_the_answers(model_and_inputs: tuple[Generator, list[str]]) -> None:
+    model, texts = model_and_inputs
     answers = model.generate(texts, length_penalty=0.0, beam=1)
     finished = [(text, answer) for text, answer in zip(texts, answers, strict=True) if answer.tokens[-1] == "</s>"]
     scored = model.score([(text, answer.text) for text, answer in finished], batch_size=2)
@@ -134,8 +134,8 @@ def test_a_missing_cell_and_a_missing_file_are_said_together(tmp_path: Path) -> 
     assert caught.value.of("list.txt").problems[0].startswith("list.txt, line 11: ")
 
 
-def test_what_is_saved_answers_the_same(asked: tuple[Generator, list[str]], tmp_path: Path) -> None:
-    model, texts = asked
+def test_what_is_saved_answers_the_same(model_and_inputs: tuple[Generator, list[str]], tmp_path: Path) -> None:
+    model, texts = model_and_inputs
     save_model(tmp_path / "m", model.config, model.model.state_dict(), model.source, model.target_tokenizer)
     loaded = Generator(load_model(tmp_path / "m"))
     assert [one.text for one in loaded.generate(texts)] == [one.text for one in model.generate(texts)]

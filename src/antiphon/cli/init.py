@@ -35,7 +35,7 @@ def init(
 
     pair_files(data)
     if str(out) != "-" and out.exists() and not force:
-        raise UserError(f"{out}: it exists already; give another name with --out, or --force to overwrite it")
+        raise UserError(f"{out}: exists already; give another name with --out, or --force to overwrite it")
     suggestion = suggest_config(data)
     for reason in suggestion.reasons:
         say(reason)

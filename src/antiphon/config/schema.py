@@ -187,7 +187,11 @@ class ScheduledSamplingConfig(Section):
     updates: Positive | None = Field(None, description="updates until it is reached; null: all of them")
 
 
-NUMBER_IS_SHARE = lambda value: ({"share": value} if value else None) if type(value) in (int, float) else value  # noqa: E731
+def _number_as_share(value: object) -> object:
+    """`infill: 0.3` is short for `infill: {share: 0.3}`, and `infill: 0` for null."""
+    if type(value) in (int, float):
+        return {"share": value} if value else None
+    return value
 
 
 class InfillConfig(Section):
@@ -202,7 +206,7 @@ class NoiseConfig(Section):
 
     mask: Share = Field(0.0, description="share of source tokens that become <unk>")
     delete: Share = Field(0.0, description="share of source tokens that are deleted")
-    infill: Annotated[InfillConfig | None, BeforeValidator(NUMBER_IS_SHARE)] = Field(
+    infill: Annotated[InfillConfig | None, BeforeValidator(_number_as_share)] = Field(
         None, description="spans of source tokens become one <unk> each: a share, or {share, span}; null: none"
     )
     permute: bool = Field(False, description="shuffle the sentences of a source (each ends with . ! or ?)")

@@ -138,7 +138,7 @@ def export_model(run: str | Path, to: str, out: str | Path, *, int8: bool = Fals
         can = [name for name, other in TARGETS.items() if other.int8]
         raise UserError(f"int8: an export to {to} has weights of 32 bits only; leave it out, or export to {can[0]}")
     if folder.exists():
-        raise UserError(f"{folder}: is there already; choose another --out, or remove it")
+        raise UserError(f"{folder}: exists already; choose another --out, or remove it")
     if (Path(run) / EXPORT).is_file():
         engine = _manifest(Path(run))["engine"]
         raise UserError(f"{run}: an export already, to {engine}; give the run that it was made from")
