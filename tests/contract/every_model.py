@@ -109,13 +109,13 @@ def sees_the_source_but_not_the_future(model: SequenceModel, config: ModelConfig
 def attention_shapes(config: ModelConfig) -> dict[str, tuple[int, int] | None]:
     """The attentions that a model has, and their numbers of layers and heads."""
     parts = {"own": config.decoder, "source": getattr(config, "encoder", None)}
-    shapes = {
+    looks = {
         name: (part.layers, part.heads) if part is not None and part.kind == "transformer" else None
         for name, part in parts.items()
     }
     attends = isinstance(config, EncoderDecoderConfig) and isinstance(config.context, AttentionConfig)
     reads = isinstance(config, EncoderDecoderConfig | ConcatenatedConfig)
-    return {**shapes, "cross": (1, 1) if attends else shapes["own"] if reads else None}
+    return {**looks, "cross": (1, 1) if attends else looks["own"] if reads else None}
 
 
 def shares(weights: Tensor, mask: Tensor) -> None:
@@ -126,31 +126,31 @@ def shares(weights: Tensor, mask: Tensor) -> None:
     assert bool((weights >= 0).all())
 
 
-def check_looks(shapes: AttentionWeights, source: Sequence, *, one_network: bool) -> None:
+def check_looks(looks: AttentionWeights, source: Sequence, *, one_network: bool) -> None:
     B, T, S = *INPUTS.shape, source.values.size(1)
     past, real = torch.ones(T, T).tril().bool().expand(B, T, T), source.mask.unsqueeze(1)
-    if shapes.own is not None and shapes.cross is not None and one_network:  # one softmax over source and past
-        shares(torch.cat([shapes.cross, shapes.own], dim=-1), torch.cat([real.expand(B, T, S), past], dim=-1))
+    if looks.own is not None and looks.cross is not None and one_network:  # one softmax over source and past
+        shares(torch.cat([looks.cross, looks.own], dim=-1), torch.cat([real.expand(B, T, S), past], dim=-1))
         return
-    if shapes.cross is not None:
-        shares(shapes.cross, real.expand(B, T, S))
-    if shapes.own is not None:
-        shares(shapes.own, past)
-    if shapes.source is not None:
-        for sentence, row in zip(shapes.source, source.mask, strict=True):
-            rows = sentence[:, :, row].unsqueeze(0)  # where padding shapes is nobody's business
+    if looks.cross is not None:
+        shares(looks.cross, real.expand(B, T, S))
+    if looks.own is not None:
+        shares(looks.own, past)
+    if looks.source is not None:
+        for sentence, row in zip(looks.source, source.mask, strict=True):
+            rows = sentence[:, :, row].unsqueeze(0)  # where padding looks is nobody's business
             shares(rows, row.expand(1, rows.size(-2), S))
 
 
 def looks_with_shares_that_leave_padding_out(model: SequenceModel, config: ModelConfig, whole: Step[Any]) -> None:
     """In every layer and head; a hard look goes to one position."""
     source = source_batch(ROWS)
-    weights, shapes = whole.weights, model.attention_weights(source, INPUTS)
-    shapes = {name: None if found is None else tuple(found.shape[1:3]) for name, found in vars(shapes).items()}
+    weights, looks = whole.weights, model.attention_weights(source, INPUTS)
+    shapes = {name: None if found is None else tuple(found.shape[1:3]) for name, found in vars(looks).items()}
     assert shapes == attention_shapes(config)
-    check_looks(shapes, source, one_network=isinstance(config, ConcatenatedConfig))
+    check_looks(looks, source, one_network=isinstance(config, ConcatenatedConfig))
     if weights is not None:
-        close(shapes.cross[:, 0, 0], weights)
+        close(looks.cross[:, 0, 0], weights)
     if isinstance(config, EncoderDecoderConfig) and isinstance(config.context, AttentionConfig):
         hard, found = config.context.alignment.kind == "hard", weights[source.mask[:, None].expand_as(weights)]
         assert bool((((found == 0) | (found == 1)) if hard else (found > 0)).all())

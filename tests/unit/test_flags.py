@@ -76,5 +76,5 @@ def test_answers_carry_them() -> None:
     )
     assert plain.weights is not None
     lost = int((plain.weights[:, :-1].sum(axis=0) < 0.1).sum())
-    assert any(flag.startswith(f"source not attended: {lost} of 6") for flag in looked.flags) == (lost >= 3)
+    assert any(flag.startswith(f"source not attended: {lost} of 6") for flag in plain.flags) == (lost >= 3)
     assert not any(flag.startswith("source not attended") for flag in unseen.flags)
