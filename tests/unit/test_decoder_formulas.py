@@ -176,7 +176,7 @@ def zeros(stack: RecurrentStack) -> list[list[Vector]]:
     return [[[0.0] * stack.size for _ in range(stack.parts)] for _ in range(stack.layers)]
 
 
-def first_state(model: EncoderDecoder, context: StaticContextConfig, c: list[Vector]) -> list[list[Vector]]:
+def static_first_state(model: EncoderDecoder, context: StaticContextConfig, c: list[Vector]) -> list[list[Vector]]:
     """The first state: nothing, c itself (an LSTM's carry begins at 0), or dense layers of c."""
     layers = zeros(model.decoder.stack)
     for height, state in enumerate(layers if context.feed != "every-step" else []):
@@ -199,7 +199,7 @@ def test_plain_decoder_is_its_formula(name: str, layers: tuple[int, int]) -> Non
     source, tokens = source_batch([[4, 5, 6]]), [1, 5, 7, 4]
     c = static(model, context.kind, model.encoder(model.source(source)))
     words = model.decoder.embedding.table.weight[tokens].tolist()
-    expected = plain(model, words, first_state(model, context, c), [] if context.feed == "start" else c[-1])
+    expected = plain(model, words, static_first_state(model, context, c), [] if context.feed == "start" else c[-1])
     for row, logits in zip(model(source, torch.tensor([tokens])).logits[0].tolist(), expected, strict=True):
         assert row == pytest.approx(logits, abs=1e-9)
 

@@ -77,7 +77,7 @@ class Candidates:
 
 
 def normalised_score(log_prob: float, length: int, length_penalty: float) -> float:
-    """Length normalisation: sum(log p) / length ^ length_penalty; the length counts </s>."""
+    """Length normalisation: score = sum(log p) / length ^ length_penalty; the length counts </s>."""
     return float(log_prob / max(1, length) ** length_penalty)
 
 
