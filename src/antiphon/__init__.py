@@ -13,7 +13,20 @@ from typing import TYPE_CHECKING, Any
 from antiphon._version import __version__
 
 if TYPE_CHECKING:
-    from antiphon.api import check, evaluate, explain, load, map_sentences, positions, train
+    from antiphon.api import (
+        check,
+        evaluate,
+        explain,
+        export_model,
+        import_model,
+        joint,
+        load,
+        map_sentences,
+        positions,
+        shortlist,
+        train,
+        tree,
+    )
     from antiphon.errors import AntiphonError, UserError
     from antiphon.inference.generation import Generation
     from antiphon.inference.generator import Generator

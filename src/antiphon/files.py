@@ -29,8 +29,8 @@ MANY_FILES, SYNC_THREADS = 200, 32  # from this number of files on, threads sync
 REMEDIES = {
     errno.ENOSPC: "free some space",
     errno.EDQUOT: "free some space or raise your quota",
-    errno.EACCES: "give yourself the right to write there",
-    errno.EPERM: "give yourself the right to write there",
+    errno.EACCES: "change its permissions",
+    errno.EPERM: "change its permissions",
     errno.EROFS: "the disk is read-only",
     errno.ENOTDIR: "a part of this path is a file",
     errno.EEXIST: "a part of this path is a file",

@@ -27,7 +27,7 @@ from antiphon.data.build_source import SOURCE_TOKENIZER, TARGET_TOKENIZER, load_
 from antiphon.data.source import Source
 from antiphon.data.tokenizers import Tokenizer, by_symbol
 from antiphon.errors import ConfigError, ModelFolderError
-from antiphon.files import to_json, write_bytes, write_text
+from antiphon.files import sha256, to_json, write_bytes, write_text
 from antiphon.inference.engine import EngineModel, LoadedModel
 from antiphon.models.build import build_for
 from antiphon.models.model import SequenceModel
@@ -37,7 +37,7 @@ from antiphon.search.rerank import Reranker
 
 __all__ = [
     "CONFIG", "EXPORT", "FORMAT", "FORMATS", "MANIFEST", "SOURCE_TOKENIZER", "TARGET_TOKENIZER", "LoadedModel",
-    "fresh_model", "is_whole", "load_model", "load_rerankers", "load_weights", "open_model", "read_folder_config",
+    "fresh_model", "is_intact", "load_model", "load_rerankers", "load_weights", "open_model", "read_folder_config",
     "save_model", "save_registered", "save_weights",
 ]  # fmt: skip
 
@@ -60,7 +60,7 @@ def open_model(folder: str | Path) -> LoadedModel | EngineModel:
     else:
         loaded = load_model(path)
     if isinstance(loaded, LoadedModel) and loaded.model.engine == "torch":
-        laid_out(loaded.model)
+        pretranspose_weights(loaded.model)
     return loaded
 
 
@@ -88,6 +88,8 @@ def save_registered(folder: Path, config: Config) -> None:
     }
     if any(modules.values()):
         write_text(folder / REGISTERED_PARTS, to_json({group: used for group, used in modules.items() if used}))
+    else:
+        (folder / REGISTERED_PARTS).unlink(missing_ok=True)
 
 
 def save_weights(folder: Path, weights: dict[str, Tensor]) -> None:
@@ -103,7 +105,7 @@ def save_weights(folder: Path, weights: dict[str, Tensor]) -> None:
 
 
 def _write_manifest(folder: Path, weights: list[str]) -> None:
-    tokenizers = {name: [_digest(folder / name)] for name in (SOURCE_TOKENIZER, TARGET_TOKENIZER)}
+    tokenizers = {name: [sha256(folder / name)] for name in (SOURCE_TOKENIZER, TARGET_TOKENIZER)}
     write_text(folder / MANIFEST, to_json({"format": FORMAT, "files": {WEIGHTS: weights, **tokenizers}}))
 
 
@@ -189,7 +191,7 @@ def _reading(path: Path) -> Iterator[None]:
         raise ModelFolderError(f"{fact}; check its permissions") from error
 
 
-def is_whole(folder: Path) -> bool:
+def is_intact(folder: Path) -> bool:
     """Every file of the model is there and has its checksum."""
     try:
         _check(folder)
@@ -221,12 +223,7 @@ def _check_files(folder: Path) -> None:
 
 def _damaged(folder: Path) -> list[str]:
     files = _manifest(folder)["files"]
-    return [name for name in CHECKED if _digest(folder / name) not in files.get(name, [])]
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return [name for name in CHECKED if sha256(folder / name) not in files.get(name, [])]
 
 
 def _manifest(folder: Path) -> dict[str, dict[str, list[str]]]:
@@ -270,7 +267,7 @@ def _shape_difference(path: Path, expected: dict[str, tuple[int, ...]], found: d
     names = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))
     return [
         f"{path}: {name} is {list(found.get(name, ())) or 'missing'}, "
-        f"config.yaml asks for {list(expected.get(name, ())) or 'none'}; use the config the model was trained with"
+        f"config.yaml expects {list(expected.get(name, ())) or 'none'}; use the config the model was trained with"
         for name in names[:5]
     ]
 
@@ -278,7 +275,7 @@ def _shape_difference(path: Path, expected: dict[str, tuple[int, ...]], found: d
 Model = TypeVar("Model", bound=nn.Module)
 
 
-def laid_out(model: Model) -> Model:
+def pretranspose_weights(model: Model) -> Model:
     """The model with the same numbers in another order in memory: W [N, K] lies as Wᵀ does.
 
     Then a product need not turn W over first, which costs most when there are few rows: a last layer of 8,000 tokens
@@ -288,7 +285,7 @@ def laid_out(model: Model) -> Model:
     tables = {id(part.weight) for part in model.modules() if isinstance(part, nn.Embedding)}
     for part in model.modules():
         if isinstance(part, nn.Linear):
-            turned = _turned(part.weight.detach())
+            turned = _column_major(part.weight.detach())
             if id(part.weight) in tables:
                 part.weight = nn.Parameter(turned)
             else:
@@ -296,9 +293,9 @@ def laid_out(model: Model) -> Model:
         elif isinstance(part, nn.RNNBase):
             for name, weight in part.named_parameters():
                 if name.startswith("weight"):
-                    weight.data = _turned(weight.detach())
+                    weight.data = _column_major(weight.detach())
     return model
 
 
-def _turned(weight: Tensor) -> Tensor:
+def _column_major(weight: Tensor) -> Tensor:
     return weight.t().contiguous().t()

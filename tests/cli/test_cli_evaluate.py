@@ -135,7 +135,7 @@ def test_other_targets_get_no_classes(antiphon, model: str, few: Path, tmp_path:
     assert "classes" not in json.loads(antiphon("evaluate", model, str(few), "--json").out)
     refused = antiphon("evaluate", model, str(few), "--confusion", str(tmp_path / "c.png"))
     assert refused.code == 2
-    assert refused.err.startswith("antiphon: --confusion: the targets are no classes: 40 different ones in 40 examples")
+    assert refused.err.startswith("antiphon: --confusion: the targets are not classes: 40 different ones in 40")
 
 
 def test_two_files_have_no_other_columns(antiphon, model: str, tmp_path: Path) -> None:  # noqa: ANN001

@@ -35,7 +35,7 @@ def test_init_overwrites_nothing_unless_forced(antiphon, pairs: Path) -> None:  
     Path("config.yaml").write_text("mine")
     ended = antiphon("init", str(pairs))
     assert ended.code == 2
-    assert "config.yaml: exists already" in ended.err
+    assert "config.yaml: already exists" in ended.err
     assert Path("config.yaml").read_text() == "mine"
     assert antiphon("init", str(pairs), "--force").code == 0
     assert read_config("config.yaml").data.train == str(pairs)
@@ -129,7 +129,7 @@ def test_recipes_ls_cat_cp(antiphon) -> None:  # noqa: ANN001
     assert Path("reverse.yaml").read_text() == recipe_text("reverse")
     again = antiphon("recipes", "cp", "reverse")
     assert again.code == 2
-    assert "reverse.yaml: exists already" in again.err
+    assert "reverse.yaml: already exists" in again.err
     assert antiphon("recipes", "cp", "reverse", "--force").code == 0
     Path("folder").mkdir()
     assert antiphon("recipes", "cp", "reverse", "folder").code == 0

@@ -51,7 +51,7 @@ def test_the_demo(antiphon, shown) -> None:  # noqa: ANN001
     measured = r"15 held-out words: phoneme error rate \d+\.\d % \(\d+\.\d to \d+\.\d\), \d+\.\d % of the words right"
     assert re.search(measured, " ".join(shown.out.split()))
     assert (run / "attention" / "ANTIPHON.png").read_bytes().startswith(b"\x89PNG")
-    picture = shown.out.split("Where it looked while it said ANTIPHON\n")[1].split("the same as a picture")[0]
+    picture = shown.out.split("Attention while answering ANTIPHON\n")[1].split("the same as a picture")[0]
     assert any(shade in picture for shade in "░▒▓█")
     assert all(letter in picture for letter in "ANTIPHO")
     assert (run / "report.html").exists()

@@ -87,7 +87,7 @@ def test_mistakes_are_sentences(antiphon, run: str, tmp_path: Path) -> None:  # 
         ([run, "--to", "tensorflow", "--out", "x"], "Invalid value for '--to'"),
         ([run, "--to", "onnx"], "Missing option '--out'"),
         ([str(tmp_path / "no"), "--to", "ctranslate2", "--out", str(tmp_path / "x")], "no such folder"),
-        ([run, "--to", "ctranslate2", "--out", str(there)], "exists already; choose another --out"),
+        ([run, "--to", "ctranslate2", "--out", str(there)], "already exists; choose another --out"),
         ([run, "--to", "onnx", "--out", str(tmp_path / "x"), "--int8"], "int8: an export to onnx has weights of 32"),
         ([exported, "--to", "onnx", "--out", str(tmp_path / "x")], "an export already, to onnx; give the run"),
         ([recurrent, "--to", "ctranslate2", "--out", str(tmp_path / "x")], "export it with --to onnx"),

@@ -199,7 +199,7 @@ def test_a_missing_package_has_a_remedy(antiphon, opus: Path, tmp_path: Path, mo
 
 def test_nothing_is_overwritten(antiphon, opus: Path, tmp_path: Path) -> None:  # noqa: ANN001
     ended = antiphon("import", str(opus), "--out", str(tmp_path))
-    assert (ended.code, "exists already" in ended.err) == (2, True)
+    assert (ended.code, "already exists" in ended.err) == (2, True)
     ended = antiphon("import", str(tmp_path / "none"), "--out", str(tmp_path / "model"))
     assert (ended.code, "no such folder" in ended.err) == (2, True)
 

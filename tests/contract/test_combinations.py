@@ -16,7 +16,7 @@ from antiphon.config import schema
 from antiphon.config.checks import check_config
 from antiphon.config.messages import sections_in
 from antiphon.config.networks import EncoderDecoderConfig, ModelConfig
-from antiphon.config.schema import FRONTS_OF, Config
+from antiphon.config.schema import FRONT_ENDS_OF_KIND, Config
 from antiphon.errors import ConfigError
 from antiphon.models import build
 from antiphon.models.build import build_model
@@ -63,9 +63,9 @@ def problems(model: ModelConfig) -> list[str]:
 def test_tables_are_the_choices_of_the_config() -> None:
     assert set(build.ENCODERS) == kinds(models.EncoderConfig)
     assert set(build.DECODERS) == kinds(models.DecoderConfig)
-    assert set(build.FRONT_ENDS) == kinds(models.FrontConfig)
-    assert {front for fronts in FRONTS_OF.values() for front in fronts} == set(build.FRONT_ENDS)
-    assert set(FRONTS_OF) == kinds(schema.SourceConfig)
+    assert set(build.FRONT_ENDS) == kinds(models.FrontEndConfig)
+    assert {front for fronts in FRONT_ENDS_OF_KIND.values() for front in fronts} == set(build.FRONT_ENDS)
+    assert set(FRONT_ENDS_OF_KIND) == kinds(schema.SourceConfig)
     assert set(build.MODELS) == kinds(models.ModelConfig)
     assert set(build.SCORES) == set(choices(models.AttentionConfig, "score"))
     assert set(build.ALIGNMENTS) == set(choices(models.AttentionConfig, "alignment"))

@@ -65,7 +65,7 @@ def test_check_lists_every_file_that_cannot_be_used(tmp_path: Path) -> None:
     assert f"{table}, line 19: ../outside.npy: it leaves the folder {tmp_path / 'data'}" in said
     assert f"line 20: {tmp_path / 'outside.npy'}: it leaves the folder" in said
     assert f"{table}, line 21: empty source" not in said  # as in any table, an empty cell is counted, not an error
-    assert found[-1].startswith("9 examples cannot be read; mend or remove them, or set data.skip_unreadable to true")
+    assert found[-1].startswith("9 examples cannot be read; repair or remove them, or set data.skip_unreadable to true")
 
 
 def test_training_stops_before_it_begins(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from fork_server import watch_room
 
 from antiphon.errors import DiskError
 from antiphon.files import TEMPORARY, publish, write_bytes
-from antiphon.model_folder import is_whole
+from antiphon.model_folder import is_intact
 from antiphon.training.checkpoints import Checkpoints
 
 ROOM = 260 * 1024
@@ -36,7 +36,7 @@ def assert_nothing_lost(run: Path, newest_before: str) -> None:
     """Every checkpoint is whole, none younger than the newest of before was lost, the model can be used."""
     assert [one.damage() for one in Checkpoints(run / "checkpoints").all()] == [None] * len(checkpoints(run))
     assert checkpoints(run)[-1] >= newest_before
-    assert is_whole(run)
+    assert is_intact(run)
 
 
 @pytest.mark.parametrize("turn", range(TURNS))

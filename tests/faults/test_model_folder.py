@@ -16,7 +16,7 @@ from fault_runs import Baseline
 from antiphon.cli.main import run as command
 from antiphon.errors import ModelFolderError
 from antiphon.files import sha256
-from antiphon.model_folder import is_whole, load_model, load_weights, save_weights
+from antiphon.model_folder import is_intact, load_model, load_weights, save_weights
 
 FILES = ["config.yaml", "model.json", "model.safetensors", "tokenizer.source.json", "tokenizer.target.json"]
 
@@ -111,7 +111,7 @@ def test_weights_of_other_shapes(model: Path) -> None:
     (model / "config.yaml").write_text(changed)
     said = problem(model)
     assert f"{model / 'model.safetensors'}: " in said
-    assert "config.yaml asks for [" in said
+    assert "config.yaml expects [" in said
 
 
 def test_weights_that_lack_a_tensor(model: Path) -> None:
@@ -120,7 +120,7 @@ def test_weights_that_lack_a_tensor(model: Path) -> None:
     save_weights(model, {name: tensor for name, tensor in weights.items() if name != lost} | {"more": torch.ones(3)})
     said = problem(model)
     assert f"{lost} is missing" in said
-    assert "more is [3], config.yaml asks for none" in said
+    assert "more is [3], config.yaml expects none" in said
 
 
 def test_a_config_that_is_not_one(model: Path) -> None:
@@ -178,7 +178,7 @@ def test_a_kill_between_the_two_writes_leaves_a_whole_folder(model: Path, monkey
     with pytest.raises(KeyboardInterrupt):
         save_weights(model, {name: tensor + 1.0 for name, tensor in load_weights(model).items()})
     assert (model / "model.safetensors").read_bytes() == old
-    assert is_whole(model)
+    assert is_intact(model)
 
 
 @pytest.mark.parametrize("verb", ["generate", "explain", "evaluate", "score"])

@@ -330,7 +330,7 @@ def test_norms_and_ngrams_that_it_lacks_are_refused(tmp_path: Path) -> None:
 
 def test_a_damaged_folder_is_said(tmp_path: Path) -> None:
     out = export_model(saved("pre", tmp_path / "run", unknown=-8.0), "ctranslate2", tmp_path / "out")
-    with pytest.raises(UserError, match="exists already"):
+    with pytest.raises(UserError, match="already exists"):
         export_model(tmp_path / "run", "ctranslate2", out)
     weights = (out / "model.bin").read_bytes()
     (out / "model.bin").write_bytes(weights[:-9])

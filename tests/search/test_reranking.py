@@ -13,7 +13,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 from antiphon.search.hypothesis import Hypothesis
-from antiphon.search.rerank import by_coverage, by_likeness, coverage_penalty
+from antiphon.search.rerank import by_coverage, by_expected_utility, coverage_penalty
 
 METRICS: dict[str, Any] = {"chrf": CHRF(), "bleu": BLEU(effective_order=True)}
 
@@ -63,7 +63,7 @@ def test_likeness_is_the_double_loop(utility: Literal["chrf", "bleu"], texts: li
             if other_place != place:
                 total += METRICS[utility].sentence_score(text, [other]).score
         sums.append(total)
-    order = by_likeness(texts, utility)
+    order = by_expected_utility(texts, utility)
     assert sorted(order) == list(range(len(texts)))
     assert [sums[place] for place in order] == pytest.approx(sorted(sums, reverse=True), abs=1e-6)
 
@@ -73,11 +73,11 @@ def test_the_likeliest_sample_need_not_be_the_one(utility: Literal["chrf", "bleu
     """One text drawn twice is beaten by the middle of a family of which no two are equal."""
     family = ["the cat sat on the mat", "the cat sat on a mat", "the cat lay on the mat", "a cat sat on the mat"]
     texts = ["no idea", "no idea", *family]
-    assert texts[by_likeness(texts, utility)[0]] == "the cat sat on the mat"
+    assert texts[by_expected_utility(texts, utility)[0]] == "the cat sat on the mat"
 
 
 def test_equal_texts_count_as_often_as_they_were_drawn() -> None:
-    assert by_likeness(["b", "a", "a"], "chrf") == [1, 2, 0]
-    assert by_likeness(["b", "a"], "chrf") == [0, 1]  # the one drawn first
-    assert by_likeness(["b", "", ""], "chrf") == [1, 2, 0]  # two that say nothing are alike, too
-    assert by_likeness([], "chrf") == []
+    assert by_expected_utility(["b", "a", "a"], "chrf") == [1, 2, 0]
+    assert by_expected_utility(["b", "a"], "chrf") == [0, 1]  # the one drawn first
+    assert by_expected_utility(["b", "", ""], "chrf") == [1, 2, 0]  # two that say nothing are alike, too
+    assert by_expected_utility([], "chrf") == []

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.data.batches import PairBatches, collate, padding_share, plan, source_batch
-from antiphon.data.corpus import FileRows, SeveralRows, sorting_lengths
+from antiphon.data.corpus import FileRows, MultiSourceRows, sorting_lengths
 from antiphon.data.prepare import Corpus, Ragged
 from antiphon.data.tokenizers import EOS, PAD, SOS
 
@@ -112,12 +112,12 @@ def test_pictures_are_not_sorted_by_their_questions() -> None:
     generator = np.random.default_rng(0)
     questions = Ragged.of([[5] * length for length in generator.integers(3, 9, 300)])
     pictures = FileRows([""] * 300, np.full(300, 64), source=None)  # type: ignore[arg-type] # nothing is read
-    rows = SeveralRows((pictures, questions))
+    rows = MultiSourceRows((pictures, questions))
     assert sorting_lengths(rows).tolist() == [64] * 300
     batches = PairBatches(Corpus(rows, Ragged.of([[4]] * 300)), budget=64 * 40, seed=1).plan(0)
     assert all(len({len(questions[row]) for row in batch}) > 3 for batch in batches)
     passages = Ragged.of([[5] * length for length in generator.integers(20, 90, 300)])
-    assert sorting_lengths(SeveralRows((passages, questions))).tolist() == (passages.lengths + 1).tolist()
+    assert sorting_lengths(MultiSourceRows((passages, questions))).tolist() == (passages.lengths + 1).tolist()
 
 
 def test_padding_share_on_paper() -> None:

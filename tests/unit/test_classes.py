@@ -68,4 +68,4 @@ def test_others_are_none(references: list[tuple[str, ...]]) -> None:
 
 
 def test_none_is_told_with_numbers() -> None:
-    assert not_classes([("a",), ("b", "c")]).startswith("the targets are no classes: 3 different ones in 2 examples; ")
+    assert not_classes([("a",), ("b", "c")]).startswith("the targets are not classes: 3 different ones in 2 examples; ")

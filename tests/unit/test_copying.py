@@ -233,7 +233,7 @@ def test_pictures_show_it(tmp_path: Path) -> None:
     assert lines[:3] == ["         a b", "x   100% ██·", "yy    3% · ██"]
     assert lines[-1] == "the number before a row: how probable it is that the token was copied"
     narrow = attention_text(np.full((1, 50), 0.02), ["w"] * 50, ["x"], width=40, copy_probs=[0.5])
-    assert narrow == "x   50% ← everywhere a little"
+    assert narrow == "x   50% ← spread over all tokens"
 
 
 def test_what_a_model_that_copies_cannot_have(tmp_path: Path) -> None:

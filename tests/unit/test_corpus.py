@@ -226,8 +226,8 @@ def test_unknown_tokens_of_train_are_counted_and_said(folder: Path) -> None:
     assert facts["warnings"] == [
         "train.tsv: 2 of 5 source tokens (40.00%) are not in the vocabulary, so the model reads each of them as <unk>; "
         "raise data.source.vocabulary or lower data.source.min_count",
-        "train.tsv: 1 of 4 target tokens (25.00%) are not in the vocabulary, so the model can never say them, unless "
-        "it copies them (model.copy with decoding.replace_unknown); raise data.target.vocabulary or lower "
+        "train.tsv: 1 of 4 target tokens (25.00%) are not in the vocabulary, so the model can never generate them, "
+        "unless it copies them (model.copy with decoding.replace_unknown); raise data.target.vocabulary or lower "
         "data.target.min_count",
     ]
     assert prepare(config(), quiet).facts["train_unknown"] == {"source": 0, "target": 0}

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from antiphon.config.networks import FrontConfig
+from antiphon.config.networks import FrontEndConfig
 from antiphon.config.sources import CellsConfig, FrameCellsConfig, FramesConfig, ImageConfig, PatchesConfig
 from antiphon.models.build_frontends import SourceSpec, build_front_end
 from antiphon.models.frontends.image_frontend import (
@@ -30,7 +30,7 @@ LINES = ImageConfig(height=10, width=None)
 FrontEnd = ResNetFrontEnd | PatchFrontEnd | FrameFrontEnd
 
 
-def built(config: FrontConfig, reader: ImageConfig | FramesConfig, size: int) -> Any:  # noqa: ANN401 (any front end)
+def built(config: FrontEndConfig, reader: ImageConfig | FramesConfig, size: int) -> Any:  # noqa: ANN401 (any front end)
     """Build a front end from numbers, as build_frontends.py does; the width of a vector is not used."""
     return build_front_end(SourceSpec(reader, size=0), config, size)
 

@@ -19,7 +19,7 @@ from antiphon.ngrams import joint as automaton
 from antiphon.ngrams.joint import JOINT, IdPair, JointNgrams, load_joint
 from antiphon.ngrams.train_joint import align, count_ngrams
 from antiphon.search.hypothesis import Hypothesis
-from antiphon.search.rerank import by_second_model
+from antiphon.search.rerank import by_joint_score
 from antiphon.training import side_models as counting
 from antiphon.training.display import Display
 
@@ -69,9 +69,9 @@ def test_what_cannot_be_compared_keeps_its_place() -> None:
     scores = (-1.0, -1.1, -1.2, -1.3)
     first, long, second, cut = (Hypothesis((5, EOS), (one,), one, finished=one > -1.3) for one in scores)
     found = [first, long, second, cut]
-    assert by_second_model(found, [-9.0, None, -1.0, 0.0], 1.0, 0.0) == [second, long, first, cut]
-    assert by_second_model(found, [-9.0, None, -1.0, 0.0], 0.01, 0.0) == found
-    assert by_second_model(found, [None] * 4, 1.0, 0.0) == found
+    assert by_joint_score(found, [-9.0, None, -1.0, 0.0], 1.0, 0.0) == [second, long, first, cut]
+    assert by_joint_score(found, [-9.0, None, -1.0, 0.0], 0.01, 0.0) == found
+    assert by_joint_score(found, [None] * 4, 1.0, 0.0) == found
 
 
 def test_the_run_says_how_much_they_count_and_a_command_may_say_otherwise() -> None:
@@ -221,7 +221,7 @@ def test_what_is_held_out_is_not_counted(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("no_pictures")
 def test_a_run_without_a_usable_pair_does_not_begin(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="none of 8 training pairs can be cut into units; do without them"):
+    with pytest.raises(UserError, match=r"none of 8 training pairs can be aligned; set decoding\.joint to 0"):
         small_run(tmp_path, joint=1.0, pairs=[f"{letter}\t{letter.upper() * 3}" for letter in "abcdefgh"])
     assert not (tmp_path / "run" / "config.yaml").exists()
     small_run(tmp_path, joint=0.0, pairs=[f"{letter}\t{letter.upper() * 3}" for letter in "abcdefgh"])
@@ -242,7 +242,7 @@ def test_what_is_left_out_is_said_and_what_has_none_refused(tmp_path: Path, monk
     small_run(tmp_path / "more", joint=1.0, display=display)
     assert "joint n-grams: there are more pairs; the first 3 are counted" in display.said
     path.write_text("a\tAAA\n" * 9, "utf-8")
-    with pytest.raises(UserError, match="none of 3 training pairs can be cut into units; do without them"):
+    with pytest.raises(UserError, match=r"none of 3 training pairs can be aligned; set decoding\.joint to 0"):
         antiphon.joint(run)
     with pytest.raises(UserError, match="this run is a language model; use another run"):
         antiphon.joint(tiny_folder("rnn-lm", tmp_path / "lm"))

@@ -66,9 +66,9 @@ def test_what_is_equal_but_for_rounding_is_one_spot() -> None:
     """Elsewhere a difference of the seventh digit would fill the whole map."""
     states = np.random.default_rng(0).normal(size=8) * np.ones((5, 1))
     plane = principal_plane(states.astype(np.float32) + np.float32(1e-7) * np.eye(5, 8))
-    assert plane.one_spot
+    assert plane.is_single_point
     assert not plane.points.any()
-    assert not principal_plane(states + 1e-3 * np.eye(5, 8)).one_spot
+    assert not principal_plane(states + 1e-3 * np.eye(5, 8)).is_single_point
 
 
 def test_states_that_are_not_numbers() -> None:

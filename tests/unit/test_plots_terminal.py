@@ -38,7 +38,7 @@ def test_too_wide_becomes_a_list_of_the_strongest() -> None:
     weights = np.full((2, 100), 0.001)
     weights[0, 41], weights[0, 7] = 0.7, 0.2
     lines = attention_text(weights, [f"w{i}" for i in range(100)], ["a", "b"], width=60).split("\n")
-    assert lines == ["a ← w41 (42) 70%, w7 (8) 20%", "b ← everywhere a little"]
+    assert lines == ["a ← w41 (42) 70%, w7 (8) 20%", "b ← spread over all tokens"]
 
 
 def test_colour_marks_the_largest_and_changes_nothing_else() -> None:

@@ -13,7 +13,7 @@ from feature_tables import values, write_table
 from antiphon.config.schema import Config, DataConfig
 from antiphon.data.batches import Batch, PairBatches, PrefetchedBatches
 from antiphon.data.build_source import load_source
-from antiphon.data.corpus import FileRows, SeveralRows
+from antiphon.data.corpus import FileRows, MultiSourceRows
 from antiphon.data.prepare import Prepared, prepare
 from antiphon.data.source import SourcePaths, UnreadableError
 from antiphon.data.tokenizers import EOS, Tokenizer
@@ -55,7 +55,7 @@ def test_what_is_too_long_is_not_read(tmp_path: Path) -> None:
 def test_several_sources_keep_their_order(tmp_path: Path) -> None:
     prepared = prepared_of(tmp_path, [COUNT, FEATURES])
     rows = prepared.train.source
-    assert isinstance(rows, SeveralRows)
+    assert isinstance(rows, MultiSourceRows)
     batch = PairBatches(prepared.train, budget=1000, seed=1).collate(np.arange(3), 0)
     assert isinstance(batch.source, MultiSource)
     words, vectors = batch.source.parts

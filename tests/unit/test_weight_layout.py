@@ -9,7 +9,7 @@ import torch
 from tiny_models import fill
 
 from antiphon.config.networks import EncoderDecoderConfig
-from antiphon.model_folder import laid_out
+from antiphon.model_folder import pretranspose_weights
 from antiphon.models.build import build_model
 from antiphon.sequence import Sequence
 
@@ -28,7 +28,7 @@ def test_another_order_in_memory_and_the_same_answer(parts: dict[str, Any], tie:
     source, inputs = Sequence.of_ids([[5, 6, 7], [8]], 0), torch.tensor([[1, 5, 6], [1, 7, 8]])
     with torch.no_grad():
         before = model(source, inputs).logits
-        after = laid_out(model)(source, inputs).logits
+        after = pretranspose_weights(model)(source, inputs).logits
     assert torch.allclose(before, after, atol=1e-6)
     assert model.decoder.output.weight.stride() == (1, 9)
     assert model.decoder.embedding.table.weight.is_contiguous()

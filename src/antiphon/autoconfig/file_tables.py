@@ -26,6 +26,7 @@ from antiphon.config.schema import (
 )
 from antiphon.config.sources import ImageConfig
 from antiphon.data.build_source import file_source
+from antiphon.data.image import SUFFIXES as IMAGE_SUFFIXES
 from antiphon.data.lines import read_lines
 from antiphon.data.pairs import Pair
 from antiphon.data.source import UnreadableError
@@ -39,7 +40,7 @@ SAMPLE_LINES, MIN_SHARE = 200, 0.9  # a column of paths has paths in at least th
 SAMPLE_FILES = 40
 LINE_ASPECT = 3.0  # width / height, above which an image is taken for a line of text
 FILE_SUFFIXES = {
-    "image": (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp"),
+    "image": IMAGE_SUFFIXES,
     "audio": (".wav", ".flac", ".ogg"),
     "features": (".npy", ".npz"),
 }

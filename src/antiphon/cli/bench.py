@@ -30,7 +30,7 @@ def bench(
         typer.Option(help="Lines to answer, 1,000 at most. Default: the sources of the first model's dev file."),
     ] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds; the figures are medians over them.")] = 3,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a model.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per model.")] = False,
     **options: Unpack[SearchKeywords],
 ) -> None:
     """Compare how fast models answer on this machine.
@@ -43,7 +43,7 @@ def bench(
     texts = benchmark_inputs(file, load_generator(first, None, None, options, []))
     for path in others:  # only to check them: each model is measured in a process of its own
         load_generator(path, None, None, options, [])
-    say(f"{len(texts)} texts; for sound figures run nothing else on this machine")
+    say(f"{len(texts)} texts; for reliable figures, run nothing else on this machine")
     speeds = compare([str(path) for path in (first, *others)], texts, rounds=rounds, log=say, **options)
     if as_json:
         for speed in speeds:

@@ -174,7 +174,7 @@ def print_result(result: Evaluation, by: str = "lines") -> None:
     for name, signature in result.signatures.items():
         say(f"{shown[name]}: {signature}")
     counted = plural(result.examples, result.unit)
-    say(f"{counted} in {result.seconds:.1f} s; in brackets: 95 % of 1,000 bootstrap samples")
+    say(f"{counted} in {result.seconds:.1f} s; brackets: 95 % bootstrap interval, 1,000 samples")
 
 
 def print_classes(classes: Classes) -> None:

@@ -29,11 +29,11 @@ def export(
     to: Annotated[
         ExportEngine,
         typer.Option(
-            help="ctranslate2: Transformers, the fastest on a CPU. onnx: every model, for onnxruntime. "
+            help="ctranslate2: Transformers, the fastest on a CPU. onnx: any model with one text source and without model.copy, for onnxruntime. "
             "huggingface: Transformers, as a Marian model of `transformers`."
         ),
     ],
-    out: Annotated[Path, typer.Option(help="The folder to write; it must not be there yet.")],
+    out: Annotated[Path, typer.Option(help="The folder to write; it must not exist yet.")],
     int8: Annotated[
         bool, typer.Option("--int8", help="Weights of 8 bits: a quarter of the size, and nearly the same answers.")
     ] = False,
@@ -57,7 +57,7 @@ def import_(
     folder: Annotated[
         Path, typer.Argument(metavar="FOLDER", help="A Marian (OPUS-MT) or BART folder of `transformers`.")
     ],
-    out: Annotated[Path, typer.Option(metavar="MODEL", help="The model folder to write; it must not be there yet.")],
+    out: Annotated[Path, typer.Option(metavar="MODEL", help="The model folder to write; it must not exist yet.")],
 ) -> None:
     """Read a Marian or BART folder of `transformers`.
 

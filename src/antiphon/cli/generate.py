@@ -10,7 +10,7 @@ import typer
 
 from antiphon.cli.io import FlagCounter, in_batches, input_lines, print_json, print_line, print_text
 from antiphon.cli.options import CombineOption, RunArgument, WithOption, load_generator, with_search_flags
-from antiphon.inference.options import OURS, SearchKeywords
+from antiphon.inference.options import STEP_ENGINES, SearchKeywords
 
 if TYPE_CHECKING:
     from antiphon.inference.generation import Generation
@@ -86,7 +86,7 @@ def check_weights(generator: Generator) -> None:
     from antiphon.errors import UserError
 
     if not generator.engine.has_attention:
-        ours = generator.engine.name in OURS
+        ours = generator.engine.name in STEP_ENGINES
         why = "this model does not attend to a source" if ours else f"{generator.engine.name} returns no attention"
         raise UserError(f"--weights: {why}; {'leave --weights out' if ours else 'use the run of the export'}")
 

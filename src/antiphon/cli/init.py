@@ -24,7 +24,7 @@ def init(
     out: Annotated[Path, typer.Option(help="The configuration to write; - for stdout.")] = Path("config.yaml"),
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
 ) -> None:
-    """Look at the data and write a configuration for it.
+    """Inspect the data and write a configuration for it.
 
     The configuration is complete, every key is explained, and the reason for each choice is printed.
     """
@@ -35,7 +35,7 @@ def init(
 
     pair_files(data)
     if str(out) != "-" and out.exists() and not force:
-        raise UserError(f"{out}: exists already; give another name with --out, or --force to overwrite it")
+        raise UserError(f"{out}: already exists; give another name with --out, or --force to overwrite it")
     suggestion = suggest_config(data)
     for reason in suggestion.reasons:
         say(reason)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from antiphon.errors import DataError, UserError
+from antiphon.errors import UserError
 from antiphon.text import nearest, visible
 
 __all__ = [
@@ -84,17 +84,9 @@ def input_lines(file: str | None) -> Iterator[str]:
         return (line.text for line in read_lines(Path(str(file))))
     if sys.stdin.isatty():
         say("type a line and press Enter; end with Ctrl-D")
-    return stdin_lines()
+    from antiphon.data.lines import lines_of
 
-
-def stdin_lines() -> Iterator[str]:
-    """The lines of stdin."""
-    for number, line in enumerate(sys.stdin.buffer, start=1):
-        try:
-            yield line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError as error:
-            fact = f"not UTF-8 (byte 0x{line[error.start]:02X} at column {error.start + 1})"
-            raise DataError(f"stdin, line {number}: {fact}; convert it to UTF-8") from None
+    return (line.text for line in lines_of(sys.stdin.buffer, "stdin"))
 
 
 def in_batches(lines: Iterator[str], size: int) -> Iterator[list[str]]:

@@ -6,7 +6,6 @@ Exit codes: 0 success, 1 a bug in Antiphon, 2 wrong input, 130 interrupted, 143 
 from __future__ import annotations
 
 import contextlib
-import errno
 import functools
 import os
 import signal
@@ -36,10 +35,9 @@ from antiphon.cli.recipes import recipes
 from antiphon.cli.score import score
 from antiphon.cli.train import train
 from antiphon.errors import Interrupted, UserError
+from antiphon.files import REMEDIES
 
 __all__ = ["app", "commands", "main", "run"]
-
-DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class Commands(TyperGroup):
@@ -151,8 +149,8 @@ def report_error(error: Exception) -> int:
         return 130
     if isinstance(error, BrokenPipeError):
         return broken_pipe()
-    if isinstance(error, OSError) and error.errno in DISK_ERRORS:
-        say(f"{error.filename or 'output'}: {error.strerror}; free some space or choose another folder")
+    if isinstance(error, OSError) and error.errno in REMEDIES:
+        say(f"{error.filename or 'output'}: {error.strerror}; {REMEDIES[error.errno]}, or choose another folder")
         discard_output()
         return 2
     if hasattr(error, "show") and hasattr(error, "exit_code"):  # typer's: an unknown option, a missing argument

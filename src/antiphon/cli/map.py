@@ -51,14 +51,14 @@ def map_(
     """
     from antiphon import api
     from antiphon.errors import DataError, UserError
-    from antiphon.plots.sentence_map import draw_map, few_problems
+    from antiphon.plots.sentence_map import draw_map, too_few_sentences
     from antiphon.plots.style import folder_problems, suffix_problems
 
     if out is not None and (problems := suffix_problems(out) or folder_problems(out)):
         raise UserError(problems)
     generator = api.load(run)
     sentences = stdin_sentences() if file == "-" else file_sentences(generator, file)
-    if problems := few_problems("stdin" if file == "-" else file, len(sentences)):
+    if problems := too_few_sentences("stdin" if file == "-" else file, len(sentences)):
         raise DataError(problems)
     sentence_map = api.map_sentences(generator, sentences, pool=cast("Pool | None", pool and pool.value))
     say_flags(sentence_map.flags)

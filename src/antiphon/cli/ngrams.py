@@ -16,7 +16,7 @@ __all__ = ["joint", "shortlist"]
 
 
 def joint(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run or model folder whose training pairs are there.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run or model folder whose training data is available.")],
 ) -> None:
     """Train a joint n-gram model that reranks answers.
 
@@ -31,9 +31,9 @@ def joint(
 
 
 def shortlist(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run or model folder whose training pairs are there.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run or model folder whose training data is available.")],
     per_token: Annotated[int, typer.Option(min=1, help="Target tokens listed for each source token.")] = 40,
-    always: Annotated[int, typer.Option(min=1, help="Most frequent target tokens, which every list has.")] = 100,
+    always: Annotated[int, typer.Option(min=1, help="Frequent target tokens that every list contains.")] = 100,
 ) -> None:
     """Learn a shortlist of target tokens, for CTranslate2.
 

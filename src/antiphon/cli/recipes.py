@@ -48,6 +48,6 @@ def recipes(
     to = to or Path(f"{name}.yaml")
     to = to / f"{name}.yaml" if to.is_dir() else to
     if to.exists() and not force:
-        raise UserError(f"{to}: exists already; give another name, or --force to overwrite it")
+        raise UserError(f"{to}: already exists; give another name, or --force to overwrite it")
     write_text(to, text)
     say(f"wrote {to}; next: {program()} train {shlex.quote(str(to))} --out RUN")

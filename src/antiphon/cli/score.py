@@ -20,7 +20,7 @@ CHUNK_PAIRS = 1024  # pairs held in memory at a time
 
 
 def score(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run or model folder.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run, a model folder or an export.")],
     pairs: Annotated[
         list[str],
         typer.Argument(

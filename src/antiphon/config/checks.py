@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from antiphon.config.checks_model import encoder_paths, model_problems
-from antiphon.config.networks import EncoderDecoderConfig, LanguageModelConfig, fronts_of, state_size
-from antiphon.config.schema import FRONTS_OF, Config, DataConfig, SourceConfig, TextConfig, TrainingConfig, front_kind
+from antiphon.config.networks import EncoderDecoderConfig, LanguageModelConfig, front_ends_of, state_size
+from antiphon.config.schema import (
+    FRONT_ENDS_OF_KIND,
+    Config,
+    DataConfig,
+    SourceConfig,
+    TextConfig,
+    TrainingConfig,
+    front_kind,
+)
 from antiphon.config.sources import CellsConfig, ImageConfig
 from antiphon.config.yaml_text import write_value
 
@@ -151,7 +159,7 @@ def data_problems(data: DataConfig) -> list[str]:
         if data.shared_vocabulary and isinstance(source, TextConfig):
             problems += _vocabulary_problems(data, number, source)
     if isinstance(data.source, list):
-        problems += _several_problems(data)
+        problems += _multi_source_problems(data)
     columns = [source.column for source in data.sources if not isinstance(source.column, list)]
     columns += data.target.column if isinstance(data.target.column, list) else [data.target.column]
     return problems + [
@@ -174,7 +182,7 @@ def _vocabulary_problems(data: DataConfig, number: int, source: TextConfig) -> l
     return problems
 
 
-def _several_problems(data: DataConfig) -> list[str]:
+def _multi_source_problems(data: DataConfig) -> list[str]:
     """Several sources stand in several columns of one file."""
     problems = []
     for key, files in (("data.train", data.train), ("data.dev", data.dev)):
@@ -214,7 +222,8 @@ def _number_problems(model: EncoderDecoderConfig, count: int) -> list[str]:
             problems.append(f"model.{key}: a list of {len(value)}, but data.source is {fact}; {remedy}")
     if count > 1 and model.front is not None and not isinstance(model.front, list):
         problems.append(
-            f"model.front: one section, but there are {count} sources; give a list of {count}, with null for the usual"
+            f"model.front: one section, but there are {count} sources; "
+            f"give a list of {count}, with null for the default"
         )
     return problems
 
@@ -222,9 +231,9 @@ def _number_problems(model: EncoderDecoderConfig, count: int) -> list[str]:
 def _front_problems(model: EncoderDecoderConfig, data: DataConfig) -> list[str]:
     """Each kind of source has its own front ends."""
     problems = []
-    for number, (source, front) in enumerate(zip(data.sources, fronts_of(model, len(data.sources)), strict=False)):
+    for number, (source, front) in enumerate(zip(data.sources, front_ends_of(model, len(data.sources)), strict=False)):
         key = f"model.front[{number}]" if isinstance(model.front, list) else "model.front"
-        fitting = FRONTS_OF[source.kind]
+        fitting = FRONT_ENDS_OF_KIND[source.kind]
         if front is not None and front.kind not in fitting:
             remedy = f"set it to {' or '.join(fitting)}, or model.front" if fitting else f"set {key}"
             problems.append(
@@ -253,7 +262,7 @@ def _text_problems(config: Config) -> list[str]:
     if not data.sources:
         return []
     texts = any(isinstance(source, TextConfig) for source in data.sources)
-    what, problems = _described(data), []
+    what, problems = _describe_sources(data), []
     if model.kind == "concatenated" and data.text is None:
         problems.append(
             f"model.kind: concatenated reads one text, but data.source is {what}; set model.kind to encoder-decoder"
@@ -271,7 +280,7 @@ def _text_problems(config: Config) -> list[str]:
     return problems
 
 
-def _described(data: DataConfig) -> str:
+def _describe_sources(data: DataConfig) -> str:
     """The kind of the only source, or the number of them."""
     return f"of kind {data.sources[0].kind}" if len(data.sources) == 1 else f"{len(data.sources)} sources"
 
@@ -282,7 +291,7 @@ def _copy_problems(model: EncoderDecoderConfig, data: DataConfig) -> list[str]:
     kinds, problems = sorted({text.tokens for text in texts}), []
     if model.copying and not texts:
         problems.append(
-            f"model.copy: tokens are copied from a text, but data.source is {_described(data)}; set it to false"
+            f"model.copy: tokens are copied from a text, but data.source is {_describe_sources(data)}; set it to false"
         )
     elif model.copying and data.target.tokens not in kinds:
         problems.append(
@@ -323,7 +332,7 @@ def _encoder_problems(model: EncoderDecoderConfig, sources: list[SourceConfig]) 
 
 def _grids(model: EncoderDecoderConfig, read: list[SourceConfig], number: int) -> list[str]:
     """The front ends with rows and columns among those of an encoder; `number` is the place of its first source."""
-    fronts = fronts_of(model, len(read))
+    fronts = front_ends_of(model, len(read))
     if isinstance(model.encoder, list) and isinstance(model.front, list):
         fronts = fronts[number : number + 1]
     kinds = [front_kind(source.kind, front) for source, front in zip(read, fronts, strict=False)]

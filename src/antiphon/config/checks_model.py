@@ -13,7 +13,7 @@ from antiphon.config.networks import (
     RegisteredEncoderConfig,
     StaticContextConfig,
     TransformerConfig,
-    fronts_of,
+    front_ends_of,
     learnt_positions,
     state_size,
     vector_size,
@@ -156,7 +156,7 @@ def _order_problems(config: Config, model: EncoderDecoderConfig) -> list[tuple[s
     [source] = sources
     if isinstance(source, FeaturesConfig) and not source.ordered:
         return [(f"{wanted}, but data.source.ordered is false", ", or ordered to true")]
-    front = fronts_of(model, 1)[0]
+    front = front_ends_of(model, 1)[0]
     if isinstance(source, ImageConfig) and not (isinstance(front, CellsConfig) and front.columns):
         remedy = ", or model.front to {kind: cells, columns: true}"
         return [(f"{wanted}, but the cells of a picture are not", remedy)]

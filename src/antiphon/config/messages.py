@@ -117,7 +117,7 @@ def sentence(path: str, errors: list[ErrorDetails], choices: list[str]) -> str:
     """The fact and the remedy for the errors of one place."""
     first, value = errors[0], errors[0]["input"]
     if first["type"] == "missing":
-        _, [section] = sections_on_the_way(first["loc"])
+        _, [section] = sections_along(first["loc"])
         return f"missing; add it: {keys_of(section)[str(first['loc'][-1])].description}"
     if first["type"] in ("extra_forbidden", "invalid_key"):
         return unknown_key(path, first["loc"])
@@ -157,7 +157,7 @@ def kinds_of(section: type[Section]) -> list[str]:
     return [] if kind is None else list(get_args(kind.annotation)) or [REGISTERED]
 
 
-def sections_on_the_way(location: Place) -> tuple[list[type[Section]], list[type[Section]]]:
+def sections_along(location: Place) -> tuple[list[type[Section]], list[type[Section]]]:
     """The sections that could stand around the last key of pydantic's location, and the one that does."""
     around = chosen = [cast(type[Section], Config)]
     for part in location[:-1]:
@@ -171,7 +171,7 @@ def sections_on_the_way(location: Place) -> tuple[list[type[Section]], list[type
 
 def unknown_key(path: str, location: Place) -> str:
     """The section without such a key, and the key that was meant: here, in another kind, in another section."""
-    around, [section] = sections_on_the_way(location)
+    around, [section] = sections_along(location)
     key, keys = str(location[-1]), list(keys_of(section))
     who = f"'{location[-2]}'" if location[1:] else "a configuration"
     who = REGISTERED if location[-2:-1] == (REGISTERED,) else who

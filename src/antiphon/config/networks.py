@@ -19,17 +19,17 @@ from antiphon.config.sections import (
     Share,
     SinusoidalPositionsConfig,
     choose_encoder,
+    default_kind,
     known_encoder,
     odd,
-    usual_kind,
 )
-from antiphon.config.sources import FrontConfig
+from antiphon.config.sources import FrontEndConfig
 
 __all__ = [
     "AttentionConfig", "BahdanauConfig", "ConcatenatedConfig", "ConvolutionalEncoderConfig", "DecoderConfig",
-    "EncoderConfig", "EncoderDecoderConfig", "FrontConfig", "LanguageModelConfig", "LuongConfig", "ModelConfig",
+    "EncoderConfig", "EncoderDecoderConfig", "FrontEndConfig", "LanguageModelConfig", "LuongConfig", "ModelConfig",
     "MultiHeadConfig", "PlainConfig", "RecurrentEncoderConfig", "RegisteredEncoderConfig", "StaticContextConfig",
-    "TransformerConfig", "TransformerDecoderConfig", "TransformerEncoderConfig", "fronts_of", "learnt_positions",
+    "TransformerConfig", "TransformerDecoderConfig", "TransformerEncoderConfig", "front_ends_of", "learnt_positions",
     "state_size", "vector_size",
 ]  # fmt: skip
 
@@ -168,7 +168,7 @@ BuiltInEncoderConfig = Annotated[
 EncoderConfig = Annotated[
     Annotated[BuiltInEncoderConfig, Tag(BUILT_IN)] | Annotated[RegisteredEncoderConfig, Tag(REGISTERED)],
     Discriminator(choose_encoder((*get_args(Cell), "cnn", "transformer", "none"))),
-    usual_kind("lstm"),
+    default_kind("lstm"),
 ]
 
 
@@ -190,7 +190,7 @@ class HardAlignmentConfig(Section):
 
 
 BuiltInScore = Literal["dot", "scaled-dot", "cosine", "bilinear", "additive", "concat"]
-Alignment = Annotated[SoftAlignmentConfig | HardAlignmentConfig, Field(discriminator="kind"), usual_kind("soft")]
+Alignment = Annotated[SoftAlignmentConfig | HardAlignmentConfig, Field(discriminator="kind"), default_kind("soft")]
 
 
 class AttentionConfig(Section):
@@ -226,7 +226,7 @@ class MultiHeadConfig(Section):
 
 
 ContextConfig = Annotated[
-    AttentionConfig | StaticContextConfig | MultiHeadConfig, Field(discriminator="kind"), usual_kind()
+    AttentionConfig | StaticContextConfig | MultiHeadConfig, Field(discriminator="kind"), default_kind()
 ]
 
 
@@ -281,9 +281,9 @@ class TransformerDecoderConfig(TransformerConfig):
 DecoderConfig = Annotated[
     BahdanauConfig | LuongConfig | PlainConfig | TransformerDecoderConfig,
     Field(discriminator="kind"),
-    usual_kind("bahdanau"),
+    default_kind("bahdanau"),
 ]
-NetworkConfig = Annotated[PlainConfig | TransformerDecoderConfig, Field(discriminator="kind"), usual_kind("plain")]
+NetworkConfig = Annotated[PlainConfig | TransformerDecoderConfig, Field(discriminator="kind"), default_kind("plain")]
 
 
 def vector_size(part: EncoderConfig | DecoderConfig) -> int:
@@ -307,15 +307,16 @@ def learnt_positions(part: Section) -> int | None:
 MODELS = "encoder-decoder | language-model | concatenated (one network over source and target)"
 TIE = "share embeddings. none | output: the output layer is the target's embedding table"
 TIE_BOTH = f"{TIE} | tables: source and target share one | all: both"
-USUAL_CONTEXT = {"plain": "last", "transformer": "multi-head"}  # for the others: attention
+DEFAULT_CONTEXTS = {"plain": "last", "transformer": "multi-head"}  # for the others: attention
 
 
 class EncoderDecoderConfig(Section):
     """An encoder, the context it gives, and a decoder."""
 
     kind: Literal["encoder-decoder"] = Field("encoder-decoder", description=MODELS)
-    front: FrontConfig | Annotated[list[FrontConfig | None], Field(min_length=2)] | None = Field(
-        None, description="front end, which turns a file into vectors; null: the usual one; several sources: a list"
+    front: FrontEndConfig | Annotated[list[FrontEndConfig | None], Field(min_length=2)] | None = Field(
+        None,
+        description="front end, which turns a file into vectors; null: the default; several sources: a list",
     )
     encoder: EncoderConfig | Annotated[list[EncoderConfig], Field(min_length=2)] = Field(
         default_factory=RecurrentEncoderConfig,
@@ -338,13 +339,13 @@ class EncoderDecoderConfig(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _usual_context(cls, data: Any) -> Any:  # noqa: ANN401 (any YAML value)
+    def _default_context(cls, data: Any) -> Any:  # noqa: ANN401 (any YAML value)
         """The usual context is the one that the decoder can use."""
         if not isinstance(data, dict):
             return data
         decoder, context = data.get("decoder"), data.get("context", {})
         kind = decoder.get("kind") if isinstance(decoder, dict) else getattr(decoder, "kind", decoder)
-        usual = USUAL_CONTEXT.get(str(kind), "attention")
+        usual = DEFAULT_CONTEXTS.get(str(kind), "attention")
         return {**data, "context": {"kind": usual, **context} if isinstance(context, dict) else context}
 
     @property
@@ -353,7 +354,7 @@ class EncoderDecoderConfig(Section):
         return self.encoder if isinstance(self.encoder, list) else [self.encoder]
 
 
-def fronts_of(model: EncoderDecoderConfig, sources: int) -> list[FrontConfig | None]:
+def front_ends_of(model: EncoderDecoderConfig, sources: int) -> list[FrontEndConfig | None]:
     """The front end chosen for each source; None: the usual one."""
     return list(model.front) if isinstance(model.front, list) else [model.front] * sources
 
@@ -377,5 +378,5 @@ class ConcatenatedConfig(Section):
 ModelConfig = Annotated[
     EncoderDecoderConfig | LanguageModelConfig | ConcatenatedConfig,
     Field(discriminator="kind"),
-    usual_kind("encoder-decoder"),
+    default_kind("encoder-decoder"),
 ]

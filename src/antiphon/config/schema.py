@@ -10,11 +10,11 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from antiphon.config.networks import EncoderDecoderConfig, ModelConfig
-from antiphon.config.sections import Natural, OrRegistered, Positive, Section, Share, usual_kind
-from antiphon.config.sources import AudioConfig, FeaturesConfig, FramesConfig, FrontConfig, ImageConfig
+from antiphon.config.sections import Natural, OrRegistered, Positive, Section, Share, default_kind
+from antiphon.config.sources import AudioConfig, FeaturesConfig, FramesConfig, FrontEndConfig, ImageConfig
 
 __all__ = [
-    "FRONTS_OF", "Config", "DataConfig", "DecodingConfig", "EvaluationConfig", "Metric", "NoiseConfig",
+    "FRONT_ENDS_OF_KIND", "Config", "DataConfig", "DecodingConfig", "EvaluationConfig", "Metric", "NoiseConfig",
     "ScheduleConfig", "SourceConfig", "TextConfig", "TrainingConfig", "front_kind",
 ]  # fmt: skip
 
@@ -43,12 +43,12 @@ class TextConfig(Section):
 SourceConfig = Annotated[
     TextConfig | ImageConfig | AudioConfig | FeaturesConfig | FramesConfig,
     Field(discriminator="kind"),
-    usual_kind("text"),
+    default_kind("text"),
 ]
 
 
 # The front ends of each kind of source, the usual one first.
-FRONTS_OF: dict[str, tuple[str, ...]] = {
+FRONT_ENDS_OF_KIND: dict[str, tuple[str, ...]] = {
     "text": (),
     "image": ("cells", "patches", "linear"),
     "audio": ("subsampled", "linear"),
@@ -57,9 +57,9 @@ FRONTS_OF: dict[str, tuple[str, ...]] = {
 }
 
 
-def front_kind(source: str, chosen: FrontConfig | None) -> str:
+def front_kind(source: str, chosen: FrontEndConfig | None) -> str:
     """The kind of front end that a source of this kind gets; `tokens` for a text."""
-    return chosen.kind if chosen is not None else (*FRONTS_OF[source], "tokens")[0]
+    return chosen.kind if chosen is not None else (*FRONT_ENDS_OF_KIND[source], "tokens")[0]
 
 
 class DataConfig(Section):
@@ -162,8 +162,8 @@ class PlateauConfig(Section):
     patience: Positive = Field(2, description="after this many evaluations without a better metric")
 
 
-Optimizer = Annotated[AdamConfig | SGDConfig, Field(discriminator="kind"), usual_kind("adamw")]
-Schedule = Annotated[ScheduleConfig | PlateauConfig, Field(discriminator="kind"), usual_kind("inverse-sqrt")]
+Optimizer = Annotated[AdamConfig | SGDConfig, Field(discriminator="kind"), default_kind("adamw")]
+Schedule = Annotated[ScheduleConfig | PlateauConfig, Field(discriminator="kind"), default_kind("inverse-sqrt")]
 
 
 class GuidedAttentionConfig(Section):

@@ -23,9 +23,23 @@ from pydantic_core import PydanticKnownError, core_schema
 from antiphon.registry import Group, known_names, registered, registered_names, reserve
 
 __all__ = [
-    "BUILT_IN", "REGISTERED", "DecoderPositions", "EncoderPositions", "LearntPositionsConfig", "Natural", "Odd",
-    "OrRegistered", "Positive", "Section", "Share", "SinusoidalPositionsConfig", "choose_encoder", "known_encoder",
-    "odd", "option_problems", "usual_kind",
+    "BUILT_IN",
+    "REGISTERED",
+    "DecoderPositions",
+    "EncoderPositions",
+    "LearntPositionsConfig",
+    "Natural",
+    "Odd",
+    "OrRegistered",
+    "Positive",
+    "Section",
+    "Share",
+    "SinusoidalPositionsConfig",
+    "choose_encoder",
+    "default_kind",
+    "known_encoder",
+    "odd",
+    "option_problems",
 ]  # fmt: skip
 
 
@@ -38,7 +52,7 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, populate_by_name=True)
 
 
-def usual_kind(usual: str | None = None) -> BeforeValidator:
+def default_kind(usual: str | None = None) -> BeforeValidator:
     """Let a section that chooses between kinds be written as a kind alone: `lstm`; one without a kind is the usual."""
 
     def complete(value: Any) -> Any:  # noqa: ANN401 (any YAML value)
@@ -163,10 +177,10 @@ class NoPositionsConfig(Section):
 
 
 DecoderPositions = Annotated[
-    SinusoidalPositionsConfig | LearntPositionsConfig, Field(discriminator="kind"), usual_kind("sinusoidal")
+    SinusoidalPositionsConfig | LearntPositionsConfig, Field(discriminator="kind"), default_kind("sinusoidal")
 ]
 EncoderPositions = Annotated[
     SinusoidalPositionsConfig | LearntPositionsConfig | NoPositionsConfig,
     Field(discriminator="kind"),
-    usual_kind("sinusoidal"),
+    default_kind("sinusoidal"),
 ]

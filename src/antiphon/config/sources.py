@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from antiphon.config.sections import Natural, Odd, Positive, Section, Share, usual_kind
+from antiphon.config.sections import Natural, Odd, Positive, Section, Share, default_kind
 
 __all__ = [
-    "AudioConfig", "CellsConfig", "FeaturesConfig", "FramesConfig", "FrontConfig", "ImageConfig", "LinearConfig",
+    "AudioConfig", "CellsConfig", "FeaturesConfig", "FramesConfig", "FrontEndConfig", "ImageConfig", "LinearConfig",
     "PictureConfig",
 ]  # fmt: skip
 
@@ -142,7 +142,7 @@ class AudioConfig(Section):
     mels: Annotated[int, Field(gt=0, le=256)] = Field(80, description="mel bands of a spectrum")
     window: Annotated[float, Field(ge=1.0, le=1000.0)] = Field(25.0, description="window of a spectrum, in ms")
     step: Annotated[float, Field(ge=1.0, le=1000.0)] = Field(10.0, description="hop between spectra, in ms")
-    max_length: Positive = Field(3000, description="sounds with more spectra than this are left out and counted")
+    max_length: Positive = Field(3000, description="recordings with more frames than this are left out and counted")
     masks: AudioMasksConfig = Field(default_factory=AudioMasksConfig, description="augmentation: SpecAugment")
 
 
@@ -177,8 +177,8 @@ class LinearConfig(Section):
 
 # Front ends of sources that are files.
 
-FrontConfig = Annotated[
+FrontEndConfig = Annotated[
     CellsConfig | PatchesConfig | SubsampledConfig | LinearConfig | FrameCellsConfig,
     Field(discriminator="kind"),
-    usual_kind(),
+    default_kind(),
 ]

@@ -147,7 +147,7 @@ def rows_of(section: BaseModel, indent: str) -> list[tuple[str, str]]:
 def item_rows(item: BaseModel | None, indent: str) -> list[tuple[str, str]]:
     """A section of a list: `- ` before its first key."""
     if item is None:
-        return [(f"{indent}- null", "the usual one")]
+        return [(f"{indent}- null", "the default")]
     (first, words), *rest = rows_of(item, f"{indent}  ")
     return [(f"{indent}- {first.strip()}", words), *rest]
 

@@ -80,7 +80,7 @@ def _shape(cell: str) -> tuple[int, int]:
     if not length or not width:
         raise UnreadableError(f"an empty array ({length} vectors of {width} values)")
     if start + length * width * dtype.itemsize > file_size:
-        raise UnreadableError("the file breaks off")
+        raise UnreadableError("the file is truncated")
     return length, width
 
 

@@ -1,4 +1,4 @@
-"""Sound as a row of log-mel spectra."""
+"""Audio as a sequence of log-mel frames."""
 # N samples, M samples at another rate, S spectra, F frequencies, D mel bands
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class AudioReader(FileSource):
 class LogMel:
     """log(W |FFT(w ⊙ x)|²): spectrum t hears the window around sample t · step; beyond its ends a sound is silent
 
-    w is Hann's window, W the mel filters. The floor of the logarithm is 80 dB below the loudest value, so a louder
+    w is the Hann window, W the mel filters. The floor of the logarithm is 80 dB below the loudest value, so a louder
     recording differs by a constant alone.
     """
 
@@ -133,7 +133,7 @@ def _header(cell: str) -> tuple[int, int]:
     except (soundfile.SoundFileError, OSError, TypeError) as error:  # TypeError: a .raw file says nothing of itself
         raise UnreadableError(f"no sound that can be read, such as WAV or FLAC ({_reason(error)})") from error
     if _wav_breaks_off(Path(cell)):
-        raise UnreadableError("the sound breaks off: the file is shorter than its header says")
+        raise UnreadableError("the file is truncated: the file is shorter than its header says")
     return _usable(header.frames, header.samplerate)
 
 
@@ -146,7 +146,7 @@ def _samples(cell: str) -> tuple[Array, int]:
     except (soundfile.SoundFileError, OSError) as error:
         raise UnreadableError(f"the sound is damaged ({_reason(error)})") from error
     if len(channels) != expected:
-        raise UnreadableError(f"the sound breaks off after {len(channels):,} of {expected:,} samples")
+        raise UnreadableError(f"the file is truncated after {len(channels):,} of {expected:,} samples")
     if not np.isfinite(channels).all():
         raise UnreadableError("a sample is not a finite number")
     return channels.mean(1), rate

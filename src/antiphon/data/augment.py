@@ -81,9 +81,9 @@ class PictureAugmentation:
 
     def apply(self, pixels: Array) -> Array:
         """The picture, bytes [H, W, C]; pixels beyond its edges repeat the edge."""
-        return self._shaded(self._placed(pixels))
+        return self._gamma_correct(self._shift_and_scale(pixels))
 
-    def _placed(self, pixels: Array) -> Array:
+    def _shift_and_scale(self, pixels: Array) -> Array:
         """Shift and scale: the picture is a window (left, top, right, bottom) of the old one, resized."""
         from PIL import Image
 
@@ -99,7 +99,7 @@ class PictureAugmentation:
         image = Image.fromarray(wide[..., 0] if wide.shape[2] == 1 else wide)
         return np.asarray(image.resize((W, H), Image.Resampling.BILINEAR, box=box)).reshape(pixels.shape)
 
-    def _shaded(self, pixels: Array) -> Array:
+    def _gamma_correct(self, pixels: Array) -> Array:
         """x' = x^γ for shades from 0 to 1, so that greys get darker or lighter
 
         Front ends standardise pictures, so to them x' = m + f (x - m) would be the same picture.

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from antiphon.config.schema import TrainingConfig
-from antiphon.data.corpus import Chance, Corpus, FileRows, Ragged, Rows, SeveralRows, read_lengths, sorting_lengths
+from antiphon.data.corpus import Chance, Corpus, FileRows, MultiSourceRows, Ragged, Rows, read_lengths, sorting_lengths
 from antiphon.data.source import Ints, Read, Source, UnreadableError, Values
 from antiphon.data.tokenizers import EOS, PAD, SOS, UNK, Tokenizer
 from antiphon.errors import DataError
@@ -134,7 +134,7 @@ def _part_batch(rows: list[Values]) -> Sequence:
 
 
 def _sources(sources: Rows, rows: Ints, corrupt: Corrupt | None, chance: Chance | None) -> Sequence | MultiSource:
-    if isinstance(sources, SeveralRows):
+    if isinstance(sources, MultiSourceRows):
         return MultiSource(tuple(_source(part, rows, None, chance, n) for n, part in enumerate(sources.parts)))
     return _source(sources, rows, corrupt, chance, 0)
 
@@ -364,4 +364,4 @@ class PrefetchedBatches(Batches):
         try:
             return self.inner.collate(rows, epoch)
         except UnreadableError as error:
-            raise DataError(f"{error}; it could be read when training began, put it back and go on") from error
+            raise DataError(f"{error}; it was readable when training began; restore it and resume") from error

@@ -11,7 +11,7 @@ from typing import Any
 from antiphon.config.load import read_config
 from antiphon.config.schema import DataConfig, SourceConfig, TextConfig
 from antiphon.config.sources import AudioConfig, FeaturesConfig, FramesConfig, ImageConfig
-from antiphon.data.source import FileSource, SeveralSources, SingleSource, Source, UnreadableError
+from antiphon.data.source import FileSource, MultiSourceReader, SingleSource, Source, UnreadableError
 from antiphon.data.tokenizers import FORMAT, SYMBOLS, Tokenizer, damaged, read_json
 from antiphon.errors import ConfigError, DataError, ModelFolderError
 
@@ -38,7 +38,7 @@ def one_text(data: DataConfig) -> bool:
 
 def combine_sources(sources: Sequence[SingleSource]) -> Source:
     """Several sources as one; a single one as it is."""
-    return sources[0] if len(sources) == 1 else SeveralSources(sources)
+    return sources[0] if len(sources) == 1 else MultiSourceReader(sources)
 
 
 def file_source(config: SourceConfig, cells: Iterable[str]) -> FileSource:

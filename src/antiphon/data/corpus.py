@@ -18,8 +18,18 @@ import numpy.typing as npt
 from antiphon.data.source import Array, FileSource, Ints, Random, UnreadableError
 
 __all__ = [
-    "Chance", "Corpus", "FileCell", "FileRows", "FileRowsWriter", "Ragged", "RaggedWriter", "RowWriter", "Rows",
-    "SeveralRows", "read_lengths", "sorting_lengths",
+    "Chance",
+    "Corpus",
+    "FileCell",
+    "FileRows",
+    "FileRowsWriter",
+    "MultiSourceRows",
+    "Ragged",
+    "RaggedWriter",
+    "RowWriter",
+    "Rows",
+    "read_lengths",
+    "sorting_lengths",
 ]  # fmt: skip
 
 
@@ -104,7 +114,7 @@ class FileRows:
 
 
 @dataclass(frozen=True)
-class SeveralRows:
+class MultiSourceRows:
     """Several sources: row i consists of row i of each part."""
 
     parts: tuple[Ragged | FileRows, ...]
@@ -118,12 +128,12 @@ class SeveralRows:
         return np.asarray(np.sum([part.lengths for part in self.parts], axis=0))
 
 
-Rows = Ragged | FileRows | SeveralRows
+Rows = Ragged | FileRows | MultiSourceRows
 
 
 def read_lengths(rows: Rows) -> Ints:
     """Positions that a network reads, with </s>; a corpus without sources has none."""
-    if isinstance(rows, SeveralRows):
+    if isinstance(rows, MultiSourceRows):
         return np.asarray(np.sum([read_lengths(part) for part in rows.parts], axis=0))
     return rows.lengths + int(rows.lengths.any()) if isinstance(rows, Ragged) else rows.lengths
 
@@ -134,7 +144,7 @@ def sorting_lengths(rows: Rows) -> Ints:
     Sorted by the sum, pictures that are all of one width would be sorted by their questions, and each batch would have
     one kind of question, from which a model learns more slowly (decision 0020).
     """
-    if isinstance(rows, SeveralRows):
+    if isinstance(rows, MultiSourceRows):
         return np.asarray(np.max([read_lengths(part) for part in rows.parts], axis=0))
     return read_lengths(rows)
 

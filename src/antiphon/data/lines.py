@@ -15,7 +15,7 @@ from typing import BinaryIO, NamedTuple, cast
 from antiphon.errors import DataError
 from antiphon.text import nearest
 
-__all__ = ["Line", "open_bytes", "read_lines"]
+__all__ = ["Line", "lines_of", "open_bytes", "read_lines"]
 
 GZIP_MAGIC = b"\x1f\x8b"
 UTF8_MARK = b"\xef\xbb\xbf"

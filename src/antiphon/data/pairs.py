@@ -113,7 +113,7 @@ class DropLog:
         ]
         more = len(self.unreadable) - len(listed)
         count = plural(len(self.unreadable), "examples")
-        remedy = f"{count} cannot be read; mend or remove them, or set data.skip_unreadable to true to leave them out"
+        remedy = f"{count} cannot be read; repair or remove them, or set data.skip_unreadable to true to leave them out"
         raise DataError([*listed, *([f"and {more:,} more"] if more else []), remedy])
 
     @property

@@ -24,7 +24,16 @@ from antiphon.data.build_source import (
     reused_tokenizers,
     train_tokenizer,
 )
-from antiphon.data.corpus import Corpus, FileRows, FileRowsWriter, Ragged, RaggedWriter, Rows, RowWriter, SeveralRows
+from antiphon.data.corpus import (
+    Corpus,
+    FileRows,
+    FileRowsWriter,
+    MultiSourceRows,
+    Ragged,
+    RaggedWriter,
+    Rows,
+    RowWriter,
+)
 from antiphon.data.encode import FileScan, HoldOut, PairEncoder, nothing_usable, source_names
 from antiphon.data.lines import open_bytes
 from antiphon.data.pairs import DropLog, Example, Pair, file_paths, group, read_pairs
@@ -261,4 +270,4 @@ def _rows(entry: Path, data: DataConfig, source: Source) -> Rows:
         FileRows.load(entry, name, part) if isinstance(part, FileSource) else Ragged.map(entry, name)
         for name, part in zip(source_names(data), source.parts, strict=True)
     ]
-    return parts[0] if len(parts) == 1 else SeveralRows(tuple(parts))
+    return parts[0] if len(parts) == 1 else MultiSourceRows(tuple(parts))

@@ -19,8 +19,21 @@ if TYPE_CHECKING:
     from antiphon.config.schema import DataConfig, SourceConfig
 
 __all__ = [
-    "Array", "Cells", "FileSource", "Ints", "Random", "Read", "SeveralSources", "SingleSource", "Source",
-    "SourcePaths", "UnreadableError", "Values", "join_cells", "positions", "split_cells",
+    "Array",
+    "Cells",
+    "FileSource",
+    "Ints",
+    "MultiSourceReader",
+    "Random",
+    "Read",
+    "SingleSource",
+    "Source",
+    "SourcePaths",
+    "UnreadableError",
+    "Values",
+    "join_cells",
+    "positions",
+    "split_cells",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
@@ -125,7 +138,7 @@ class FileSource(SingleSource):
         """
 
 
-class SeveralSources(Source):
+class MultiSourceReader(Source):
     """Several sources of each example."""
 
     kind = "several"

@@ -123,7 +123,7 @@ REASONS = 3  # named with a file and line
 SYMBOLS = 5  # unknown ones that are shown
 EFFECTS = {
     "source": "the model reads each of them as <unk>",
-    "target": "the model can never say them, unless it copies them (model.copy with decoding.replace_unknown)",
+    "target": "the model can never generate them, unless it copies them (model.copy with decoding.replace_unknown)",
     "text": "to the model they are all <unk>",
 }
 

@@ -208,7 +208,7 @@ def _peak_memory() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * RU_MAXRSS_UNIT / 1e6
 
 
-def _serve_model(path: str, options: SearchKeywords) -> None:
+def _run_model_worker(path: str, options: SearchKeywords) -> None:
     generator = Generator(open_model(path))
 
     def decode(texts: list[str], beam: int | None, batch_size: int | None) -> list[str]:
@@ -220,4 +220,4 @@ def _serve_model(path: str, options: SearchKeywords) -> None:
 
 
 if __name__ == "__main__":
-    _serve_model(sys.argv[1], json.loads(sys.argv[2]))
+    _run_model_worker(sys.argv[1], json.loads(sys.argv[2]))

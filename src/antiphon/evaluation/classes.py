@@ -87,7 +87,7 @@ def not_classes(references: References) -> str:
     """A sentence that says why the references are not classes."""
     count = len({text for texts in references for text in texts})
     return (
-        f"the targets are no classes: {count:,} different ones in {len(references):,} examples; classes are 2 to "
+        f"the targets are not classes: {count:,} different ones in {len(references):,} examples; classes are 2 to "
         f"{MAX_CLASSES} different targets with at least {MIN_EXAMPLES} examples each on average"
     )
 

@@ -105,7 +105,7 @@ def _references(generator: Generator, examples: list[Example]) -> References:
 
 
 def _classes(outputs: list[str], references: References, tokens: str) -> Classes | None:
-    """The confusion of classes, compared as exact_match compares texts; None if the targets are no classes."""
+    """The confusion of classes, compared as exact_match compares texts; None if the targets are not classes."""
     normalized = normalized_references(references, tokens)
     names = class_names(normalized)
     if names is None:

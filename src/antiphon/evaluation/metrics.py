@@ -231,7 +231,7 @@ wer = _comparison("wer", _edit_distance, words, "edits of words / length", highe
 """Word error rate: edits / reference length, over white-space words."""
 
 per = _comparison("per", _edit_distance, words, "edits of phones / length", higher_is_better=False)
-"""Phone error rate: the same over phones, which are separated by spaces."""
+"""Phoneme error rate: the same over phones, which are separated by spaces."""
 
 _ROUGE = "F1 of lower-cased words without punctuation, not stemmed"
 rouge_1 = _comparison("rouge_1", _common_ngrams(1), _rouge_words, _ROUGE, higher_is_better=True)

@@ -29,7 +29,7 @@ from antiphon.model_folder import (
     save_registered,
 )
 
-__all__ = ["TARGETS", "ExportFolder", "Target", "close_export", "export_model", "load_export", "read_export"]
+__all__ = ["TARGETS", "ExportFolder", "Target", "export_model", "finish_export", "load_export", "read_export"]
 
 # The folder of an exported model: config.yaml, both tokenizers, the engine's own files, and export.json over them.
 
@@ -46,7 +46,7 @@ class ExportFolder:
     facts: dict[str, Any]  # for the loader of this engine
 
 
-def close_export(
+def finish_export(
     folder: Path, engine: str, config: Config, source: Tokenizer, target: Tokenizer, facts: dict[str, Any]
 ) -> None:
     """Add the files that every export has; export.json, written last, has a checksum of each file."""
@@ -138,7 +138,7 @@ def export_model(run: str | Path, to: str, out: str | Path, *, int8: bool = Fals
         can = [name for name, other in TARGETS.items() if other.int8]
         raise UserError(f"int8: an export to {to} has weights of 32 bits only; leave it out, or export to {can[0]}")
     if folder.exists():
-        raise UserError(f"{folder}: exists already; choose another --out, or remove it")
+        raise UserError(f"{folder}: already exists; choose another --out, or remove it")
     if (Path(run) / EXPORT).is_file():
         engine = _manifest(Path(run))["engine"]
         raise UserError(f"{run}: an export already, to {engine}; give the run that it was made from")
@@ -153,7 +153,7 @@ def export_model(run: str | Path, to: str, out: str | Path, *, int8: bool = Fals
         facts = write(loaded, temporary, int8)
         for reranker in loaded.rerankers.values():
             reranker.save(temporary)
-        close_export(temporary, to, loaded.config, loaded.source_tokenizer, loaded.target_tokenizer, facts)
+        finish_export(temporary, to, loaded.config, loaded.source_tokenizer, loaded.target_tokenizer, facts)
     return folder
 
 

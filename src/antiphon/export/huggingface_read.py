@@ -73,7 +73,7 @@ def import_folder(folder: str | Path, out: str | Path, *, say: Callable[[str], N
     """Read a folder of `transformers` and write a complete model folder, or raise and write nothing."""
     folder, out = Path(folder), Path(out)
     if out.exists():
-        raise UserError(f"{out}: exists already; choose another --out, or remove it")
+        raise UserError(f"{out}: already exists; choose another --out, or remove it")
     architecture, settings = read_architecture(folder), read_generation_settings(folder)
     theirs = read_weights(folder, architecture)
     weights = convert_weights(folder, theirs, architecture)

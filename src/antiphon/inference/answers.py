@@ -19,7 +19,7 @@ from antiphon.inference.generation import Alternative, Copies, Generation
 from antiphon.inference.inputs import Codec, EncodedInput
 from antiphon.inference.options import SearchOptions
 from antiphon.search.hypothesis import Hypothesis
-from antiphon.search.rerank import Reranker, by_coverage, by_likeness
+from antiphon.search.rerank import Reranker, by_coverage, by_expected_utility
 
 __all__ = ["AnswerPipeline"]
 
@@ -94,7 +94,7 @@ class AnswerPipeline:
             return by_coverage(found, known, options.coverage) if len(known) == len(found) else found
         if options.mbr is not None:
             texts = [self.codec.decode(encoded, hypothesis.tokens) for hypothesis in found]
-            return [found[index] for index in by_likeness(texts, options.mbr)]
+            return [found[index] for index in by_expected_utility(texts, options.mbr)]
         return found
 
     def _decode(self, encoded: EncodedInput, n_best: list[Hypothesis]) -> Generation:

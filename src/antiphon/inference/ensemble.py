@@ -93,7 +93,7 @@ def ensemble_of(members: list[LoadedModel], combine: Combine, check: Check | Non
     known = get_args(Combine)
     problems = [] if combine in known else [f"combine: {combine!r} is no mean of these; give {' or '.join(known)}"]
     problems += [
-        f"the {number}. model {fact}; an ensemble needs the same for all"
+        f"model {number} {fact}; an ensemble needs the same for all"
         for number, other in enumerate(others, start=2)
         for fact in _differences(first, other)
     ]
@@ -109,15 +109,15 @@ def _differences(first: LoadedModel, other: LoadedModel) -> list[str]:
     if (first.config.data.source is None) != (other.config.data.source is None):
         return ["is of another kind (one has a source, one has none)"]
     if (first.config.data.window is None) != (other.config.data.window is None):
-        found.append("reads another kind of text than the first (one a stream, one line by line)")
+        found.append("reads a different kind of text from the first (one a stream, one line by line)")
     if first.config.data.source is not None and first.source.fingerprint != other.source.fingerprint:
         what = "source vocabulary" if first.config.data.text else "kind of source"
         found.append(f"has another {what} than the first")
     fronts = [getattr(loaded.config.model, "front", None) for loaded in (first, other)]
     if first.config.data.text is None and fronts[0] != fronts[1]:
-        found.append("has another model.front than the first")
+        found.append("has a different model.front from the first")
     if first.target_tokenizer.fingerprint != other.target_tokenizer.fingerprint:
-        found.append("has another target vocabulary than the first")
+        found.append("has a different target vocabulary from the first")
     if _limits(first) != _limits(other):
         found.append("has learnt another number of positions than the first")
     return found

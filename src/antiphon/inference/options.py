@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from antiphon.inference.inputs import Codec
 
 __all__ = [
-    "OPTIONS", "OURS", "Capabilities", "Option", "SearchKeywords", "SearchOptions", "is_given", "keyword_problems",
-    "search_options",
+    "OPTIONS", "STEP_ENGINES", "Capabilities", "Option", "SearchKeywords", "SearchOptions", "is_given",
+    "keyword_problems", "search_options",
 ]  # fmt: skip
 
 Utility = Literal["chrf", "bleu"]
 Phrases = tuple[tuple[int, ...], ...]
 
-OURS = ("torch", "onnx")  # engines whose steps we search with
-ALL = (*OURS, "ctranslate2")
+STEP_ENGINES = ("torch", "onnx")  # engines whose steps we search with
+ALL = (*STEP_ENGINES, "ctranslate2")
 RENORMALISED = "CTranslate2 removes forbidden tokens before its softmax, which changes the scores"
 LARGEST_BATCH = 50_000_000  # tokens on the frontier of a batch: beam (or samples) x batch_size x max_length
 
@@ -46,7 +46,7 @@ class Option:
     reads: Literal["", "answer", "source"] = ""  # no windows of a language model; no language model at all
     attention: bool = False  # the model has to attend to its source
     reranker: bool = False  # the weight of the model's reranker of this name
-    engines: tuple[str, ...] = OURS
+    engines: tuple[str, ...] = STEP_ENGINES
     hint: str = ""  # the remedy for a value out of range
     refusal: str = "the search of CTranslate2 does not have it"  # the reason why such an export refuses the option
     flag: bool = True  # on the command line
@@ -63,7 +63,7 @@ class Option:
         """A sentence with a remedy if the value is out of range."""
         hint = f"; {self.hint}" if self.hint else ""
         if self.choices and value not in self.choices:
-            yield f"{self.name}: {value!r} is none of these; give {' or '.join(self.choices)}"
+            yield f"{self.name}: must be {' or '.join(self.choices)}, not {value!r}"
         if self.default == () and isinstance(value, str):  # a text is a list of letters, too
             yield f"{self.name}: give a list of phrases, such as [{value!r}]"
         if not isinstance(value, int | float):
@@ -94,7 +94,8 @@ class SearchOptions:
         refusal=RENORMALISED)] = None
     length_penalty: Annotated[float, Option("Exponent a of the score sum(log p) / length^a.", least=0, engines=ALL)]
     patience: Annotated[float | None, Option(
-        "Keep the beam full until beam x patience answers have ended; without it the beam shrinks by each that ends.",
+        "Keep the beam full until beam x patience hypotheses have finished; "
+        "without it the beam shrinks by one for each.",
         above=0, search="beam", engines=ALL, hint="leave it out for a beam that shrinks")] = None
     diversity: Annotated[float | None, Option(
         "Divide the beam into groups; a token costs this much for each earlier group that took it at the same step.",
@@ -106,7 +107,7 @@ class SearchOptions:
         "A phrase that no answer may contain; repeatable.", reads="answer", refusal=RENORMALISED)] = ()
     require: Annotated[Phrases, Option("A phrase that every answer must contain; repeatable.", reads="answer")] = ()
     coverage: Annotated[float, Option(
-        "Weight of the coverage penalty in the ranking of a beam's answers: attend to all of the source.",
+        "Weight of the coverage penalty, which favours answers that attend to the whole source, when a beam is ranked.",
         least=0, search="beam", reads="source", attention=True)] = 0.0
     joint: Annotated[float, Option(
         "Weight of the run's joint n-grams in the ranking of a beam's answers; 0 turns them off.",
@@ -129,7 +130,7 @@ class SearchOptions:
     mbr: Annotated[Utility | None, Option(
         "Take the sample most similar to the others (minimum Bayes risk), by chrF or BLEU.",
         choices=get_args(Utility), search="sampling")] = None
-    samples: Annotated[int, Option("Samples to choose from; all return.", least=2, needs="mbr", search="sampling")] = 16
+    samples: Annotated[int, Option("Samples to choose from.", least=2, needs="mbr", search="sampling")] = 16
     batch_size: Annotated[int, Option("Inputs answered together, which changes no answer.", least=1, engines=ALL)]
     log_probs: Annotated[bool, Option(
         "Return the log probability of each token; some engines are faster without.", engines=ALL, flag=False)] = True

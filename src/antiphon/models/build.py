@@ -223,7 +223,7 @@ def _embedding(reader: EncoderConfig | DecoderConfig, tokens: int, target: nn.Em
 
 
 def _front_end(
-    source: SourceSpec, chosen: networks.FrontConfig | None, encoder: EncoderConfig, target: nn.Embedding, tie: str
+    source: SourceSpec, chosen: networks.FrontEndConfig | None, encoder: EncoderConfig, target: nn.Embedding, tie: str
 ) -> FrontEnd:
     size = vector_size(encoder)
     if not isinstance(source.config, TextConfig):
@@ -251,7 +251,7 @@ def _encoder_decoder(config: EncoderDecoderConfig, *, sources: Items[SourceSpec]
     encoder = MultiEncoder(encoders) if isinstance(config.encoder, list) else encoders[0]
     decoder, table = _decoder(config, target_tokens, memory=encoder.size, copying=config.copying)
     readers = config.encoders * len(sources) if len(encoders) == 1 else config.encoders
-    parts = zip(sources, networks.fronts_of(config, len(sources)), readers, strict=True)
+    parts = zip(sources, networks.front_ends_of(config, len(sources)), readers, strict=True)
     front_ends = [_front_end(*part, target=table, tie=config.tie) for part in parts]
     ctc = CTCHead(memory=encoder.size, tokens=target_tokens, blank=PAD, weight=config.ctc) if config.ctc else None
     source = _join_front_ends(config, front_ends)

@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from antiphon.config import sources
-from antiphon.config.networks import FrontConfig
+from antiphon.config.networks import FrontEndConfig
 from antiphon.config.schema import SourceConfig, front_kind
 from antiphon.models.frontends.audio_frontend import LinearFrontEnd, SubsampledFrontEnd
 from antiphon.models.frontends.frontend import FrontEnd
@@ -43,7 +43,7 @@ DEFAULTS: dict[str, type[Any]] = {
 }
 
 
-def build_front_end(source: SourceSpec, chosen: FrontConfig | None, size: int) -> FrontEnd:
+def build_front_end(source: SourceSpec, chosen: FrontEndConfig | None, size: int) -> FrontEnd:
     """The front end chosen for a source, or the default of its kind."""
     kind = front_kind(source.config.kind, chosen)
     options = (chosen or DEFAULTS[kind]()).model_dump(exclude={"kind"})

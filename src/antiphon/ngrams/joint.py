@@ -23,7 +23,7 @@ from antiphon.data.tokenizers import EOS
 from antiphon.errors import ModelFolderError
 from antiphon.files import write_bytes
 from antiphon.search.hypothesis import Hypothesis
-from antiphon.search.rerank import by_second_model
+from antiphon.search.rerank import by_joint_score
 
 __all__ = [
     "END", "FIRST", "JOINT", "LONGEST", "NOTHING", "SHAPES", "START", "IdPair", "Ints", "JointNgrams", "load_joint",
@@ -152,7 +152,7 @@ class JointNgrams:
     ) -> list[Hypothesis]:
         """Order hypotheses by log p(y | x) + weight · log p(x, y)."""
         targets = [[token for token in hypothesis.tokens if token != EOS] for hypothesis in hypotheses]
-        return by_second_model(hypotheses, self.log_probs_of(source, targets), weight, length_penalty)
+        return by_joint_score(hypotheses, self.log_probs_of(source, targets), weight, length_penalty)
 
     def save(self, folder: Path) -> None:
         """Write the automaton into a model folder."""

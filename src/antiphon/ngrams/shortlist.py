@@ -77,13 +77,13 @@ def learn_shortlist(
 ) -> Shortlist:
     """The `per_token` likeliest tokens of each source token, and the `always` most frequent of all."""
     sources, targets = sizes
-    keys, pair_targets = _together(pairs, targets)
+    keys, pair_targets = _cooccurrences(pairs, targets)
     entries, place = np.unique(keys, return_inverse=True)  # each (source token, target token) once
     source_of = entries // targets
     p = np.ones(len(entries))
     for number in range(ROUNDS):
         say(f"round {number + 1} of {ROUNDS}")
-        share = p[place] / np.bincount(pair_targets, weights=p[place])[pair_targets]  # who gave this target token?
+        share = p[place] / np.bincount(pair_targets, weights=p[place])[pair_targets]  # posterior of each source token
         counts = np.bincount(place, weights=share, minlength=len(entries))
         p = counts / np.bincount(source_of, weights=counts, minlength=sources)[source_of]
     kept = _best(source_of, p, per_token)
@@ -91,7 +91,7 @@ def learn_shortlist(
     return Shortlist(offsets, (entries % targets)[kept].astype(np.int64), _frequent(pairs, targets, always))
 
 
-def _together(pairs: list[IdPair], targets: int) -> tuple[Ints, Ints]:
+def _cooccurrences(pairs: list[IdPair], targets: int) -> tuple[Ints, Ints]:
     """For each co-occurrence its key s · targets + t, and the number of its target token in its pair [N]."""
     keys, numbers, first = [], [], 0
     for source, target in pairs:

@@ -98,7 +98,7 @@ def align(pairs: list[IdPair], *, say: Callable[[str], None] = lambda _: None) -
             f"joint n-grams: {sizes[0] - 1:,} and {sizes[1] - 1:,} different tokens are too many; they are for letters "
             "and sounds"
         )
-    groups = _equally_long(pairs, [{token: place for place, token in enumerate(side)} for side in tokens])
+    groups = _group_by_lengths(pairs, [{token: place for place, token in enumerate(side)} for side in tokens])
     lattices = [Lattice(group, sizes) for group in groups]
     keys = np.unique(np.concatenate([np.zeros(0, np.int64), *(lattice.keys for lattice in lattices)]))
     places = [np.searchsorted(keys, lattice.keys) for lattice in lattices]
@@ -128,7 +128,7 @@ def _edges(S: int, T: int) -> list[tuple[int, int, int, int]]:
     ]
 
 
-def _equally_long(pairs: list[IdPair], numbers: list[dict[int, int]]) -> list[list[IdPair]]:
+def _group_by_lengths(pairs: list[IdPair], numbers: list[dict[int, int]]) -> list[list[IdPair]]:
     """Groups of pairs with their tokens numbered, at most CHUNK edges in each and MOST in all."""
     groups: dict[tuple[int, int], list[IdPair]] = defaultdict(list)
     edges = {}
@@ -189,7 +189,7 @@ def learn_joint(pairs: list[IdPair], say: Say) -> JointNgrams:
         )
     if not aligned.rows:
         raise UserError(
-            f"joint n-grams: none of {len(pairs):,} training pairs can be cut into units; do without them "
+            f"joint n-grams: none of {len(pairs):,} training pairs can be aligned; set decoding.joint to 0 "
             "(decoding.joint 0)"
         )
     ngrams = count_ngrams(aligned)

@@ -15,7 +15,7 @@ from antiphon.config.networks import (
     EncoderDecoderConfig,
     LanguageModelConfig,
     ModelConfig,
-    fronts_of,
+    front_ends_of,
 )
 from antiphon.config.schema import Config, front_kind
 from antiphon.config.sources import LinearConfig
@@ -45,7 +45,7 @@ LONGEST_CONTINUATION = 24  # tokens of a language model: a picture of more is ha
 _NOTES: dict[AttentionKind, str] = {
     "cross": "attention to the source: a row is a token written, a column a token read",
     "own": "attention of the answer to itself: a row is a token written, a column a token before it",
-    "source": "attention of the source to itself: each row looks at the columns",
+    "source": "attention of the source to itself: each row attends to the columns",
 }
 _PROMPT_NOTE = (
     "attention of the text to itself: a row is a token of the prompt or, below the line, one that was written; "
@@ -155,7 +155,7 @@ def _draw_source(generator: Generator, part: SourceSpan, answer: Generation, pat
 def _subsampling(config: Config, number: int) -> int:
     """The number of steps, vectors or frames of a source that its front end makes one vector of."""
     assert isinstance(config.model, EncoderDecoderConfig)
-    chosen = fronts_of(config.model, len(config.data.sources))[number]
+    chosen = front_ends_of(config.model, len(config.data.sources))[number]
     if isinstance(chosen, LinearConfig):
         return chosen.stack
     return SubsampledFrontEnd.factor if front_kind(config.data.sources[number].kind, chosen) == "subsampled" else 1

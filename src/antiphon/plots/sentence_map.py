@@ -25,7 +25,7 @@ from antiphon.models.model import EncoderDecoder, SequenceModel
 from antiphon.plots.style import ACCENT, INK, LINE, QUIET, font, printable, save_figure, text_size, write_title
 from antiphon.sequence import Memory, MultiSource, Sequence
 
-__all__ = ["Pool", "SentenceMap", "draw_map", "few_problems", "make_map"]
+__all__ = ["Pool", "SentenceMap", "draw_map", "make_map", "too_few_sentences"]
 
 # A sentence as one vector: the encoder's last state, or the mean or the maximum of its states
 
@@ -130,7 +130,7 @@ class PrincipalPlane:
     shares: tuple[float, float]
 
     @property
-    def one_spot(self) -> bool:
+    def is_single_point(self) -> bool:
         """True if all states are equal."""
         return self.shares == (0.0, 0.0)
 
@@ -169,13 +169,13 @@ class SentenceMap:
     @property
     def spread(self) -> str:
         """The shares of variance, in words."""
-        if self.plane.one_spot:
+        if self.plane.is_single_point:
             return "these sentences are the same to the model"
         first, second = self.plane.shares
         return f"{first:.0%} and {second:.0%} of the variance"
 
 
-def few_problems(name: str, count: int) -> list[str]:
+def too_few_sentences(name: str, count: int) -> list[str]:
     """A problem if the file or argument of this name has fewer than two sentences."""
     return [] if count >= 2 else [f"{name}: a map needs at least two sentences that differ, got {count}; give more"]
 
@@ -183,7 +183,7 @@ def few_problems(name: str, count: int) -> list[str]:
 def make_map(generator: Generator, sentences: list[str], pool: Pool | None = None) -> SentenceMap:
     """The principal plane of the sentences' vectors."""
     made = sentence_vectors(generator, sentences, pool)
-    if problems := few_problems("sentences", len(made.sentences)):
+    if problems := too_few_sentences("sentences", len(made.sentences)):
         raise DataError(problems)
     model = generator.config.model
     made_of = pool_name(model, pool or default_pool(model))
@@ -205,7 +205,7 @@ _MOST_LABELS = 1000  # the outermost points get one
 def draw_map(sentence_map: SentenceMap, path: Path, title: str = "") -> None:
     """Write the map as PNG or SVG by suffix."""
     name = title or f"{len(sentence_map.sentences):,} sentences"
-    same = f"; {sentence_map.spread}" if sentence_map.plane.one_spot else ""
+    same = f"; {sentence_map.spread}" if sentence_map.plane.is_single_point else ""
     draw_plane(sentence_map.plane, sentence_map.sentences, path, title=f"{name}: {sentence_map.made_of}{same}")
 
 

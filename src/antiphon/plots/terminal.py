@@ -15,7 +15,7 @@ from antiphon.text import visible
 __all__ = ["attention_text"]
 
 _SHADES = ((0.75, "█"), (0.50, "▓"), (0.25, "▒"), (0.05, "░"), (-1.0, "·"))
-_LEGEND = "· under 5 %   ░ under 25 %   ▒ under 50 %   ▓ under 75 %   █ the rest"
+_LEGEND = "· under 5 %   ░ under 25 %   ▒ under 50 %   ▓ under 75 %   █ 75 % and more"
 _COPIED = "the number before a row: how probable it is that the token was copied"
 _WIDEST_LABEL = 16
 _TALLEST_LABEL = 12
@@ -101,7 +101,7 @@ def _top_weights(cells: NDArray[np.float64], columns: list[str], rows: list[str]
     for label, weights in zip(rows, cells, strict=True):
         order = np.argsort(-weights, kind="stable")[:3]
         attended = [f"{columns[j]} ({j + 1}) {100 * weights[j]:.0f}%" for j in order if weights[j] >= 0.05]
-        line = f"{_fit(label, margin - 1)} ← {attended[0] if attended else 'everywhere a little'}"
+        line = f"{_fit(label, margin - 1)} ← {attended[0] if attended else 'spread over all tokens'}"
         for more in attended[1:]:
             line += f", {more}" if cell_len(f"{line}, {more}") <= width else ""
         lines.append(line if cell_len(line) <= width else _fit(line, width))

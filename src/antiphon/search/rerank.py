@@ -12,7 +12,7 @@ from sacrebleu.metrics.chrf import CHRF
 
 from antiphon.search.hypothesis import Hypothesis
 
-__all__ = ["Reranker", "by_coverage", "by_likeness", "by_second_model"]
+__all__ = ["Reranker", "by_coverage", "by_expected_utility", "by_joint_score"]
 
 WHOLE = 100.0  # what a text has in common with itself
 LEAST = 1e-9  # attention to a source token; its logarithm has to be a number
@@ -43,7 +43,7 @@ class Reranker(Protocol):
         ...
 
 
-def by_second_model(
+def by_joint_score(
     hypotheses: list[Hypothesis], log_probs: list[float | None], weight: float, length_penalty: float
 ) -> list[Hypothesis]:
     """Order by log p(y | x) + weight · log q(x, y), where `log_probs` are those of q.
@@ -62,7 +62,7 @@ def by_second_model(
     return ordered
 
 
-def by_likeness(texts: list[str], utility: Literal["chrf", "bleu"]) -> list[int]:
+def by_expected_utility(texts: list[str], utility: Literal["chrf", "bleu"]) -> list[int]:
     """The places of texts, first the one most like all the others: minimum Bayes risk, each text being one sample.
 
     Equal texts count as often as they were drawn; equal utilities: the one drawn first.

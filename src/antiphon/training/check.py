@@ -11,7 +11,7 @@ import torch
 from antiphon.config.checks import check_config
 from antiphon.config.schema import Config, DataConfig
 from antiphon.data.build_source import reused_tokenizers
-from antiphon.data.corpus import SeveralRows
+from antiphon.data.corpus import MultiSourceRows
 from antiphon.data.encode import nothing_usable
 from antiphon.data.pairs import DropLog, read_pairs
 from antiphon.data.prepare import Prepared, prepare
@@ -126,7 +126,7 @@ def _data_facts(data: DataConfig, prepared: Prepared) -> list[str]:
 def _source_facts(prepared: Prepared) -> list[str]:
     """The kind, the size and the greatest length of each source."""
     rows = prepared.train.source
-    parts = rows.parts if isinstance(rows, SeveralRows) else (rows,)
+    parts = rows.parts if isinstance(rows, MultiSourceRows) else (rows,)
     facts = []
     for number, (source, part) in enumerate(zip(prepared.source.parts, parts, strict=True), start=1):
         name = f"source {number}" if len(parts) > 1 else "source"

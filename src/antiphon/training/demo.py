@@ -67,7 +67,7 @@ def _show_attention(generator: Generator, out: Path, console: Console) -> None:
     assert answer.weights is not None
     path = out / "attention" / "ANTIPHON.png"
     draw_attention_matrix(answer.weights, answer.source_tokens, answer.tokens, path, title=answer.text)
-    console.print("[bold]Where it looked while it said ANTIPHON[/bold]")
+    console.print("[bold]Attention while answering ANTIPHON[/bold]")
     picture = attention_text(
         answer.weights, answer.source_tokens, answer.tokens, console.width, colour=console.is_terminal
     )
@@ -79,8 +79,8 @@ def _show_next(out: Path, program: str, console: Console) -> None:
     console.print("[bold]Next[/bold]")
     run = shlex.quote(str(out))
     lines = (
-        (f"echo HELLO | {program} generate {run}", "say any word"),
-        (f"{program} explain {run} HELLO --out hello.png", "see where it looks"),
+        (f"echo HELLO | {program} generate {run}", "pronounce any word"),
+        (f"{program} explain {run} HELLO --out hello.png", "draw its attention"),
         (f"{program} evaluate {run} {HELD_OUT}", "all the held-out words"),
         (f"{program} init pairs.tsv", "begin with your own pairs"),
         (str(out / "report.html"), "the whole run on one page, in a browser"),

@@ -20,7 +20,7 @@ from antiphon.data.tokenizers import Tokenizer, line_end
 from antiphon.errors import ConfigError, DivergedError, Interrupted
 from antiphon.files import disk_errors, to_json, write_text
 from antiphon.inference.generator import Generator
-from antiphon.model_folder import LoadedModel, fresh_model, is_whole, load_weights, save_model, save_weights
+from antiphon.model_folder import LoadedModel, fresh_model, is_intact, load_weights, save_model, save_weights
 from antiphon.models.decoders.plain import PlainState
 from antiphon.models.model import SequenceModel
 from antiphon.ngrams.joint import JOINT, JointNgrams
@@ -205,7 +205,7 @@ def _prepare_folder(run: Run, prepared: Prepared) -> None:
         run.display.log(f"warning: {warning}")
     update = int(best["update"]) if best else None
     run.folder.write_facts(prepared.facts)
-    if run.progress.update == 0 or not is_whole(run.folder.path):
+    if run.progress.update == 0 or not is_intact(run.folder.path):
         intact = (each for each in run.checkpoints.all() if each.update == update and not each.damage())
         checkpoint = next(intact, None)
         weights = checkpoint.weights() if checkpoint else model.state_dict()
@@ -277,7 +277,7 @@ def _is_finished(folder: RunFolder, reason: str) -> bool:
         stopped = json.loads(folder.summary.read_bytes())["stopped"]
     except (OSError, ValueError, KeyError, TypeError):
         return False
-    return stopped == reason and folder.report.exists() and is_whole(folder.path)
+    return stopped == reason and folder.report.exists() and is_intact(folder.path)
 
 
 def _finish(run: Run, reason: str) -> None:

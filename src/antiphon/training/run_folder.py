@@ -47,7 +47,7 @@ def refuse_foreign_folder(folder: RunFolder, config: Config) -> None:
     existing = [path for path in (folder.checkpoints, *(folder.path / name for name in FILES)) if path.exists()]
     if folder.config in existing and has_same_config(folder, config):
         existing.remove(folder.config)
-    if existing and not folder.is_ours:
+    if existing and not folder.is_antiphon_folder:
         names = ", ".join(path.name for path in existing)
         raise RunError(f"{folder.path}: has {names} but is not a run of Antiphon; choose another --out")
 
@@ -102,6 +102,8 @@ FILES = (
     "card.md",
     "report.html",
     "joint.safetensors",
+    "shortlist.safetensors",
+    "registered.json",
     "model.safetensors",
     "tokenizer.source.json",
     "tokenizer.target.json",
@@ -144,7 +146,7 @@ class RunFolder:
             yield
 
     @property
-    def is_ours(self) -> bool:
+    def is_antiphon_folder(self) -> bool:
         """True for a run or a model of Antiphon; files of other folders are never deleted."""
         return "antiphon" in _mapping(self.environment) or {"format", "files"} <= _mapping(self.path / MANIFEST).keys()
 
@@ -166,7 +168,7 @@ class RunFolder:
 
         The config may be the file that the user trains with: `keep_config` if it means the new configuration.
         """
-        if not self.is_ours:
+        if not self.is_antiphon_folder:
             return
         for folder in (self.checkpoints, self.attention):
             if folder.is_dir():

@@ -12,7 +12,7 @@ from antiphon.data.encode import HoldOut, nothing_usable
 from antiphon.data.pairs import DropLog, read_pairs
 from antiphon.data.tokenizers import Tokenizer
 from antiphon.errors import UserError
-from antiphon.model_folder import SOURCE_TOKENIZER, TARGET_TOKENIZER, is_whole, load_model, read_folder_config
+from antiphon.model_folder import SOURCE_TOKENIZER, TARGET_TOKENIZER, is_intact, load_model, read_folder_config
 from antiphon.ngrams.joint import IdPair, JointNgrams
 from antiphon.ngrams.shortlist import Shortlist, learn_shortlist
 from antiphon.ngrams.train_joint import Say, learn_joint
@@ -60,7 +60,7 @@ def make_shortlist(run: str | Path, *, per_token: int = 40, always: int = 100, s
 
 def _text_to_text(folder: Path, what: str) -> Config:
     """The configuration of a run whose source is one text; UserError for all others."""
-    if not is_whole(folder):
+    if not is_intact(folder):
         load_model(folder)  # which says what is missing; side models that cannot be read are no hindrance here
     config = read_folder_config(folder)
     if config.data.text is None:
