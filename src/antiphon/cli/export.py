@@ -29,7 +29,8 @@ def export(
     to: Annotated[
         ExportEngine,
         typer.Option(
-            help="ctranslate2: Transformers, the fastest on a CPU. onnx: any model with one text source and without model.copy, for onnxruntime. "
+            help="ctranslate2: Transformers, the fastest on a CPU. onnx: any model with one text "
+            "source and without model.copy, for onnxruntime. "
             "huggingface: Transformers, as a Marian model of `transformers`."
         ),
     ],
