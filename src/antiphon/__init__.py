@@ -33,27 +33,10 @@ if TYPE_CHECKING:
     from antiphon.registry import register_encoder, register_metric, register_score
 
 __all__ = [
-    "AntiphonError",
-    "Generation",
-    "Generator",
-    "UserError",
-    "__version__",
-    "check",
-    "evaluate",
-    "explain",
-    "export_model",
-    "import_model",
-    "joint",
-    "load",
-    "map_sentences",
-    "positions",
-    "register_encoder",
-    "register_metric",
-    "register_score",
-    "shortlist",
-    "train",
-    "tree",
-]
+    "AntiphonError", "Generation", "Generator", "UserError", "__version__", "check", "evaluate", "explain",
+    "export_model", "import_model", "joint", "load", "map_sentences", "positions", "register_encoder",
+    "register_metric", "register_score", "shortlist", "train", "tree",
+]  # fmt: skip
 
 _HOMES = {
     "AntiphonError": "antiphon.errors",

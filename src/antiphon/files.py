@@ -18,8 +18,8 @@ from typing import Any
 from antiphon.errors import DiskError
 
 __all__ = [
-    "cache_folder", "discard", "disk_errors", "publish", "publish_in_cache", "sha256", "sweep", "to_json",
-    "write_bytes", "write_text",
+    "REMEDIES", "cache_folder", "discard", "disk_errors", "publish", "publish_in_cache", "sha256", "sweep",
+    "to_json", "write_bytes", "write_text",
 ]  # fmt: skip
 
 TEMPORARY = ".making-"

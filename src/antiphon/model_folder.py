@@ -41,10 +41,7 @@ __all__ = [
     "save_model", "save_registered", "save_weights",
 ]  # fmt: skip
 
-FORMATS = (
-    1,
-    2,
-)  # of a model folder and of an export, those that can be read; 2: dependent keys of config.yaml are nested
+FORMATS = (1, 2)  # of model folders and exports that can be read; 2: dependent keys of config.yaml are nested
 FORMAT = FORMATS[-1]
 CONFIG, WEIGHTS, MANIFEST = "config.yaml", "model.safetensors", "model.json"
 EXPORT = "export.json"  # instead of MANIFEST where a model was exported

@@ -46,7 +46,7 @@ def fail_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
         (
             OSError(errno.ENOSPC, "No space left on device", "x.txt"),
             2,
-            "antiphon: x.txt: No space left on device; free some space or choose another folder\n",
+            "antiphon: x.txt: No space left on device; free some space, or choose another folder\n",
         ),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else None,

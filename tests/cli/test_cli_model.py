@@ -113,7 +113,7 @@ def test_options_have_an_effect(antiphon, model: str) -> None:  # noqa: ANN001
         (["--n-best", "4", "--beam", "2"], b"", "n_best: 4 answers need a beam of at least 4, not 2"),
         (["--n-best", "9"], b"a\n", "n_best: 9 answers need a beam of at least 9"),
         (["--prefix", "é"], b"a\n", "prefix 'é'"),
-        ([], b"a\nb \xe9\n", "stdin, line 2: not UTF-8 (byte 0xE9 at column 3); convert it to UTF-8"),
+        ([], b"a\nb \xe9\n", "stdin, line 2: not UTF-8 (byte 0xE9 at column 3); save the file as UTF-8"),
         (["nowhere.txt"], b"", "nowhere.txt: no such file"),
     ],
 )

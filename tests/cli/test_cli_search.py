@@ -93,8 +93,8 @@ def test_runs_together(antiphon, model: str, other: str, tmp_path: Path) -> None
     assert [round(one["score"], 4) for one in answers(antiphon, model, "--with", other)] == scores["arithmetic"]
     refused = antiphon("generate", model, "--with", tiny_folder("bahdanau", tmp_path / "tiny"), stdin=STDIN)
     assert (refused.code, refused.out) == (2, "")
-    assert "the 2. model has another source vocabulary than the first; an ensemble needs the same" in refused.err
-    assert "the 2. model has another target vocabulary than the first; an ensemble needs the same" in refused.err
+    assert "model 2 has a different source vocabulary from the first; an ensemble needs the same" in refused.err
+    assert "model 2 has a different target vocabulary from the first; an ensemble needs the same" in refused.err
 
 
 @pytest.mark.parametrize(

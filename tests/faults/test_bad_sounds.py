@@ -90,7 +90,7 @@ def test_a_sound_with_a_hole(tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[9000:9200] = bytes(200)
     path.write_bytes(content)
-    with pytest.raises(UnreadableError, match=r"breaks off after [\d,]+ of 40,000 samples"):
+    with pytest.raises(UnreadableError, match=r"truncated after [\d,]+ of 40,000 samples"):
         AudioReader(AudioConfig(rate=8000)).read(str(path))
 
 
@@ -100,7 +100,7 @@ def test_a_wav_that_breaks_off(tmp_path: Path) -> None:
     whole = path.read_bytes()
     path.write_bytes(whole[:-4000])
     reader = AudioReader(AudioConfig(rate=8000))
-    with pytest.raises(UnreadableError, match="breaks off: the file is shorter than its header says"):
+    with pytest.raises(UnreadableError, match="truncated: it is shorter than its header says"):
         reader.length(str(path))
     path.write_bytes(whole[:4] + b"\xff\xff\xff\xff" + whole[8:40] + b"\xff\xff\xff\xff" + whole[44:])  # from a pipe
     assert len(reader.read(str(path))) == reader.length(str(path)) == 101

@@ -143,7 +143,7 @@ def test_a_file_that_goes_while_training_is_named(tmp_path: Path) -> None:
                 path.unlink()
 
     few = Config.model_validate(values(table, batch_tokens=8))  # so that most of an epoch has not been read ahead
-    with pytest.raises(DataError, match=r"\.npy: no such file; it could be read when training began"):
+    with pytest.raises(DataError, match=r"\.npy: no such file; it was readable when training began"):
         train_run(few, tmp_path / "run", display=Thief())
 
 

@@ -151,7 +151,7 @@ def test_a_model_that_is_being_replaced_still_loads(model: Path, monkeypatch: py
     """Training writes new weights after the reader has read the manifest and before it reads the file."""
     from antiphon import model_folder as module
 
-    really, new = module._digest, {name: tensor + 1.0 for name, tensor in load_weights(model).items()}
+    really, new = module.sha256, {name: tensor + 1.0 for name, tensor in load_weights(model).items()}
     replaced = []
 
     def late(path: Path) -> str:
@@ -160,7 +160,7 @@ def test_a_model_that_is_being_replaced_still_loads(model: Path, monkeypatch: py
             save_weights(model, new)
         return really(path)
 
-    monkeypatch.setattr(module, "_digest", late)
+    monkeypatch.setattr(module, "sha256", late)
     loaded = load_model(model).model.state_dict()
     assert replaced
     assert all(loaded[name].equal(new[name]) for name in new)

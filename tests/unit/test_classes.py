@@ -64,7 +64,7 @@ def test_a_few_answers_again_and_again_are_classes() -> None:
 )
 def test_others_are_none(references: list[tuple[str, ...]]) -> None:
     assert class_names(references) is None
-    assert "no classes: " in not_classes(references)
+    assert "not classes: " in not_classes(references)
 
 
 def test_none_is_told_with_numbers() -> None:

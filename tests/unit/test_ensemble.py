@@ -136,20 +136,18 @@ def test_what_does_not_go_together_is_refused_with_all_facts() -> None:
     language = loaded_of(tiny_generator("rnn-lm"))
     same = "; an ensemble needs the same for all"
     assert refused(ONE, TWO, other_target, other_source, language) == [
-        f"the 3. model has another target vocabulary than the first{same}",
-        f"the 4. model has another source vocabulary than the first{same}",
-        f"the 5. model is of another kind (one has a source, one has none){same}",
+        f"model 3 has a different target vocabulary from the first{same}",
+        f"model 4 has a different source vocabulary from the first{same}",
+        f"model 5 is of a different kind (one has a source, one has none){same}",
     ]
     stream = loaded_of(tiny_generator("rnn-lm", window=4))
     assert refused(language, stream) == [
-        f"the 2. model reads another kind of text than the first (one a stream, one line by line){same}"
+        f"model 2 reads a different kind of text from the first (one a stream, one line by line){same}"
     ]
-    assert refused(ONE, TWO, combine="harmonic") == [
-        "combine: 'harmonic' is no mean of these; give arithmetic or geometric"
-    ]
+    assert refused(ONE, TWO, combine="harmonic") == ["combine: must be arithmetic or geometric, not 'harmonic'"]
 
 
 def test_windows_of_unlike_length_are_refused() -> None:
     short, long = (loaded_of(tiny_generator("transformer-lm", window=window)) for window in (4, 6))
     [sentence] = refused(short, long)
-    assert sentence.startswith("the 2. model has learnt another number of positions than the first")
+    assert sentence.startswith("model 2 has learnt a different number of positions from the first")

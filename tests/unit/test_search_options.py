@@ -231,7 +231,7 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
         ["temperature: must be above 0, not 0; for greedy search leave sample out and set beam to 1"],
     ),
     ({"sample": True, "seed": -1}, ["seed: must be at least 0, not -1"]),
-    ({"mbr": "ter", "sample": True, "n_best": 2}, ["mbr: 'ter' is none of these; give chrf or bleu"]),
+    ({"mbr": "ter", "sample": True, "n_best": 2}, ["mbr: must be chrf or bleu, not 'ter'"]),
     (
         {"sample": True, "beam": 4},
         ["beam: a beam of 4 looks for the most probable answer, sample draws one; leave one out"],

@@ -35,7 +35,6 @@ from antiphon.cli.recipes import recipes
 from antiphon.cli.score import score
 from antiphon.cli.train import train
 from antiphon.errors import Interrupted, UserError
-from antiphon.files import REMEDIES
 
 __all__ = ["app", "commands", "main", "run"]
 
@@ -149,6 +148,8 @@ def report_error(error: Exception) -> int:
         return 130
     if isinstance(error, BrokenPipeError):
         return broken_pipe()
+    from antiphon.files import REMEDIES
+
     if isinstance(error, OSError) and error.errno in REMEDIES:
         say(f"{error.filename or 'output'}: {error.strerror}; {REMEDIES[error.errno]}, or choose another folder")
         discard_output()

@@ -133,7 +133,7 @@ def _header(cell: str) -> tuple[int, int]:
     except (soundfile.SoundFileError, OSError, TypeError) as error:  # TypeError: a .raw file says nothing of itself
         raise UnreadableError(f"no sound that can be read, such as WAV or FLAC ({_reason(error)})") from error
     if _wav_breaks_off(Path(cell)):
-        raise UnreadableError("the file is truncated: the file is shorter than its header says")
+        raise UnreadableError("the file is truncated: it is shorter than its header says")
     return _usable(header.frames, header.samplerate)
 
 

@@ -18,18 +18,8 @@ import numpy.typing as npt
 from antiphon.data.source import Array, FileSource, Ints, Random, UnreadableError
 
 __all__ = [
-    "Chance",
-    "Corpus",
-    "FileCell",
-    "FileRows",
-    "FileRowsWriter",
-    "MultiSourceRows",
-    "Ragged",
-    "RaggedWriter",
-    "RowWriter",
-    "Rows",
-    "read_lengths",
-    "sorting_lengths",
+    "Chance", "Corpus", "FileCell", "FileRows", "FileRowsWriter", "MultiSourceRows", "Ragged", "RaggedWriter",
+    "RowWriter", "Rows", "read_lengths", "sorting_lengths",
 ]  # fmt: skip
 
 

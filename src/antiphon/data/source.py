@@ -19,21 +19,8 @@ if TYPE_CHECKING:
     from antiphon.config.schema import DataConfig, SourceConfig
 
 __all__ = [
-    "Array",
-    "Cells",
-    "FileSource",
-    "Ints",
-    "MultiSourceReader",
-    "Random",
-    "Read",
-    "SingleSource",
-    "Source",
-    "SourcePaths",
-    "UnreadableError",
-    "Values",
-    "join_cells",
-    "positions",
-    "split_cells",
+    "Array", "Cells", "FileSource", "Ints", "MultiSourceReader", "Random", "Read", "SingleSource", "Source",
+    "SourcePaths", "UnreadableError", "Values", "join_cells", "positions", "split_cells",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]

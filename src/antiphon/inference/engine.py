@@ -293,7 +293,7 @@ def run_search(
 ) -> list[list[Hypothesis]]:
     """Hypotheses per sentence, best first, by the search that the options name; sampling needs a stream for each."""
     if options.sample:
-        sampling = Sampling(options.temperature, options.top_k, options.top_p)
+        sampling = Sampling(options.temperature, options.top_k, options.top_p, options.seed)
         samples = sample_search(step, state, request, sampling=sampling, random_streams=random_streams)
         return [[hypothesis] for hypothesis in samples]
     if options.beam == 1 and observer is None and not options.require:

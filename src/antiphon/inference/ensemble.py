@@ -91,7 +91,7 @@ def ensemble_of(members: list[LoadedModel], combine: Combine, check: Check | Non
     """The ensemble of these models; UserError if they do not read and write the same tokens."""
     first, *others = members
     known = get_args(Combine)
-    problems = [] if combine in known else [f"combine: {combine!r} is no mean of these; give {' or '.join(known)}"]
+    problems = [] if combine in known else [f"combine: must be {' or '.join(known)}, not {combine!r}"]
     problems += [
         f"model {number} {fact}; an ensemble needs the same for all"
         for number, other in enumerate(others, start=2)
@@ -107,19 +107,19 @@ def ensemble_of(members: list[LoadedModel], combine: Combine, check: Check | Non
 def _differences(first: LoadedModel, other: LoadedModel) -> list[str]:
     found = []
     if (first.config.data.source is None) != (other.config.data.source is None):
-        return ["is of another kind (one has a source, one has none)"]
+        return ["is of a different kind (one has a source, one has none)"]
     if (first.config.data.window is None) != (other.config.data.window is None):
         found.append("reads a different kind of text from the first (one a stream, one line by line)")
     if first.config.data.source is not None and first.source.fingerprint != other.source.fingerprint:
         what = "source vocabulary" if first.config.data.text else "kind of source"
-        found.append(f"has another {what} than the first")
+        found.append(f"has a different {what} from the first")
     fronts = [getattr(loaded.config.model, "front", None) for loaded in (first, other)]
     if first.config.data.text is None and fronts[0] != fronts[1]:
         found.append("has a different model.front from the first")
     if first.target_tokenizer.fingerprint != other.target_tokenizer.fingerprint:
         found.append("has a different target vocabulary from the first")
     if _limits(first) != _limits(other):
-        found.append("has learnt another number of positions than the first")
+        found.append("has learnt a different number of positions from the first")
     return found
 
 

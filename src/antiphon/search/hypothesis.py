@@ -17,16 +17,9 @@ from antiphon.search.constraints import IMPOSSIBLE, Constraint
 from antiphon.sequence import State
 
 __all__ = [
-    "Backpointers",
-    "Candidates",
-    "Check",
-    "Hypothesis",
-    "SearchRequest",
-    "StepFunction",
-    "first_tokens",
-    "normalised_score",
-    "stable_topk",
-]
+    "Backpointers", "Candidates", "Check", "Hypothesis", "SearchRequest", "StepFunction", "first_tokens",
+    "normalised_score", "stable_topk",
+]  # fmt: skip
 
 S = TypeVar("S", bound=State)
 

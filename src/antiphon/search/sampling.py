@@ -35,6 +35,7 @@ class Sampling:
     temperature: float = 1.0
     top_k: int | None = None
     top_p: float | None = None
+    seed: int = 1
 
 
 def random_stream(seed: int, *key: int) -> RandomStream:
