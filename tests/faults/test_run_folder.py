@@ -45,7 +45,11 @@ def whole(fork_server: ForkServer, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def test_everything_is_there_and_can_be_read(whole: Path) -> None:
-    assert [name for name in FILES if not (whole / name).is_file()] == [JOINT, "shortlist.safetensors", "registered.json"]  # which this run does not want
+    assert [name for name in FILES if not (whole / name).is_file()] == [
+        JOINT,
+        "shortlist.safetensors",
+        "registered.json",
+    ]  # which this run does not want
     assert read_config(whole / "config.yaml")
     assert "epochs: 2" in (whole / "config.yaml").read_text("utf-8")
     assert set(yaml.safe_load((whole / "config.yaml").read_text("utf-8"))) == {
