@@ -213,4 +213,4 @@ def test_two_models_of_one_kind_answer_together(antiphon, place: Path) -> None: 
     assert ended.lines == antiphon("generate", run, str(paths)).lines
     refused = antiphon("generate", run, str(paths), "--with", str(place / "two"))
     assert refused.code == 2
-    assert "has another kind of source than the first" in refused.err
+    assert "model 2 has a different kind of source from the first" in refused.err
