@@ -33,6 +33,7 @@ from antiphon.evaluation.metrics import (
     rouge_l,
     ter,
     token_accuracy,
+    token_error_rate,
     wer,
 )
 
@@ -92,6 +93,13 @@ def test_the_reference_with_the_lowest_rate_counts() -> None:
 def test_of_equal_rates_the_longer_reference_counts() -> None:
     assert wer.statistics(["a b"], [("a x", "a b c d")]).tolist() == [[2, 4]]
     assert wer.statistics(["a b"], [("a b c d", "a x")]).tolist() == [[2, 4]]
+
+
+def test_the_token_error_rate_is_that_of_phonemes_for_any_notation() -> None:
+    outputs, references = ["K AE T S", "B"], [("K AE D S",), ("B IY",)]
+    assert token_error_rate(outputs, references) == per(outputs, references) == pytest.approx(100 * 2 / 6)
+    assert metric_for("token_error_rate", "characters")(["abcd"], [("abxd",)]) == pytest.approx(25)
+    assert metric_for("token_error_rate", "words") is token_error_rate
 
 
 def test_token_accuracy_on_paper() -> None:
@@ -271,12 +279,12 @@ def test_emptiness_divides_nothing(name: str, pairs: list[tuple[str, tuple[str, 
 def test_saying_nothing_where_nothing_is_to_be_said_is_right() -> None:
     for name in ("exact_match", "token_accuracy"):
         assert METRICS[name]([""], [("",)]) == 100
-    for name in ("cer", "wer", "per", "ter"):
+    for name in ("cer", "wer", "per", "ter", "token_error_rate"):
         assert METRICS[name]([""], [("",)]) == 0
 
 
 def test_saying_something_where_nothing_is_to_be_said_is_wrong() -> None:
-    for name in ("cer", "wer", "per", "ter"):
+    for name in ("cer", "wer", "per", "ter", "token_error_rate"):
         assert METRICS[name](["a b"], [("",)]) == 100
     assert wer(["a b", "c d"], [("",), ("c d",)]) == 100  # 2 edits / 2 words: the empty one is not forgotten
 
@@ -300,4 +308,4 @@ def test_every_name_of_the_config_is_here() -> None:
 
 def test_which_way_is_better() -> None:
     lower = {name for name, higher in HIGHER_IS_BETTER.items() if not higher}
-    assert lower == {*LIKELIHOOD_METRICS, "cer", "wer", "per", "ter"}
+    assert lower == {*LIKELIHOOD_METRICS, "cer", "wer", "per", "ter", "token_error_rate"}

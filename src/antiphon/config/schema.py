@@ -112,6 +112,7 @@ Metric = Literal[
     "bits_per_character",
     "exact_match",
     "token_accuracy",
+    "token_error_rate",
     "cer",
     "wer",
     "per",
@@ -280,8 +281,8 @@ class EvaluationConfig(Section):
     metrics: Annotated[list[Annotated[Metric, OrRegistered("metric")]], Field(min_length=1)] = Field(
         default=["exact_match", "token_accuracy", "cer"],
         description="any of loss, perplexity, word_perplexity, bits_per_character, exact_match, token_accuracy, "
-        "cer, wer, per, bleu, bleu_1, bleu_2, bleu_3 (n-grams up to n), chrf, ter, rouge_1, rouge_2, rouge_l "
-        "(F1 of lower-cased words, not stemmed)",
+        "token_error_rate (edits / length), per (the same of pronunciations), cer, wer, bleu, bleu_1, bleu_2, bleu_3 "
+        "(n-grams up to n), chrf, ter, rouge_1, rouge_2, rouge_l (F1 of lower-cased words, not stemmed)",
     )
 
 

@@ -25,7 +25,7 @@ from antiphon.registry import registered
 __all__ = [
     "HIGHER_IS_BETTER", "METRICS", "Metric", "References", "SacrebleuMetric", "Statistics", "bleu", "bleu_1",
     "bleu_2", "bleu_3", "cer", "characters", "chrf", "exact_match", "higher_is_better", "metric_for", "per",
-    "rouge_1", "rouge_2", "rouge_l", "ter", "token_accuracy", "wer", "words",
+    "rouge_1", "rouge_2", "rouge_l", "ter", "token_accuracy", "token_error_rate", "wer", "words",
 ]  # fmt: skip
 
 Statistics = NDArray[np.float64]
@@ -230,8 +230,13 @@ cer = _comparison("cer", _edit_distance, characters, "edits of grapheme clusters
 wer = _comparison("wer", _edit_distance, words, "edits of words / length", higher_is_better=False)
 """Word error rate: edits / reference length, over white-space words."""
 
+token_error_rate = _comparison(
+    "token_error_rate", _edit_distance, words, "edits of tokens / length", higher_is_better=False
+)
+"""Token error rate: the same over the symbols of any notation, which are separated by spaces."""
+
 per = _comparison("per", _edit_distance, words, "edits of phones / length", higher_is_better=False)
-"""Phoneme error rate: the same over phones, which are separated by spaces."""
+"""Phoneme error rate: the token error rate of pronunciations."""
 
 _ROUGE = "F1 of lower-cased words without punctuation, not stemmed"
 rouge_1 = _comparison("rouge_1", _common_ngrams(1), _rouge_words, _ROUGE, higher_is_better=True)
@@ -254,7 +259,8 @@ ter = SacrebleuMetric("ter").metric("ter", higher_is_better=False)
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
-        exact_match, token_accuracy, cer, wer, per, bleu, bleu_1, bleu_2, bleu_3, chrf, ter, rouge_1, rouge_2, rouge_l,
+        exact_match, token_accuracy, token_error_rate, cer, wer, per, bleu, bleu_1, bleu_2, bleu_3, chrf, ter, rouge_1,
+        rouge_2, rouge_l,
     )
 }  # fmt: skip
 
@@ -270,12 +276,15 @@ HIGHER_IS_BETTER: dict[str, bool] = {
 def metric_for(name: str, tokens: str) -> Metric:
     """The variant of a metric for targets of these tokens (characters, letters, words, bpe, unigram).
 
-    Characters and letters: token_accuracy compares grapheme clusters. Words: exact_match compares words, because such
+    Characters and letters: token_accuracy and token_error_rate compare grapheme clusters. Words: exact_match compares words, because such
     a model cannot say how wide the white space between them is.
     """
     if name == "token_accuracy" and tokens in ("characters", "letters"):
         units = "grapheme clusters at equal positions / length"
         return _comparison(name, _equal_positions, characters, units, higher_is_better=True)
+    if name == "token_error_rate" and tokens in ("characters", "letters"):
+        units = "edits of grapheme clusters / length"
+        return _comparison(name, _edit_distance, characters, units, higher_is_better=False)
     if name == "exact_match" and tokens == "words":
         return _comparison(name, _equal, words, "whole texts, word by word", higher_is_better=True)
     return METRICS[name] if name in METRICS else _registered_metric(name)

@@ -53,6 +53,7 @@ _METRICS = {
     "dev_loss": "loss (nats per token)",
     "exact_match": "exact match (%)",
     "token_accuracy": "token accuracy (%)",
+    "token_error_rate": "token error rate (%)",
     "cer": "character error rate (%)",
     "wer": "word error rate (%)",
     "per": "phoneme error rate (%)",
