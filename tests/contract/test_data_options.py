@@ -141,6 +141,21 @@ def min_count(read: Prepare) -> None:
     assert read(target={"column": 1, "min_count": 2}).target_tokenizer.unknown("wx") == ["w"]
 
 
+def lowercase(read: Prepare) -> None:
+    Path("cases.tsv").write_text("A b\tX\na B\tx\n")
+    cases = {"train": "cases.tsv", "dev": "cases.tsv"}
+    assert texts(read(**cases)) == [("A b", "X"), ("a B", "x")]
+    assert texts(read(**cases, source={"lowercase": True})) == [("a b", "X"), ("a b", "x")]
+    assert texts(read(**cases, target={"column": 1, "lowercase": True})) == [("A b", "x"), ("a B", "x")]
+
+
+def normalization(read: Prepare) -> None:
+    Path("forms.tsv").write_text("e\u0301ﬁ\té\né\te\u0301\n")
+    forms = {"train": "forms.tsv", "dev": "forms.tsv"}
+    for form, expected in ((None, "e\u0301ﬁ"), ("nfc", "éﬁ"), ("nfkc", "éfi")):
+        assert texts(read(**forms, source={"normalization": form}))[0] == (expected, "é")
+
+
 def max_length(read: Prepare) -> None:
     short = read(source={"max_length": 3})
     assert texts(short) == [pair for pair in PAIRS if len(pair[0]) <= 3]
@@ -192,7 +207,10 @@ DATA_EFFECTS: dict[type[BaseModel], dict[str, Callable[[Prepare], None]]] = {
     },
     TextConfig: {
         "kind": one_kind,
-        **{effect.__name__: effect for effect in (column, tokens, vocabulary, min_count, max_length, tokenizer)},
+        **{
+            effect.__name__: effect
+            for effect in (column, tokens, vocabulary, min_count, lowercase, normalization, max_length, tokenizer)
+        },
     },
 }
 DATA_KEYS = [(section, key) for section, effects in DATA_EFFECTS.items() for key in effects]

@@ -82,6 +82,8 @@ def test_how_it_would_be_learnt_may_not_be_at_odds(tmp_path: Path) -> None:
     assert "7 tokens; set it to 1 (the default), or data.source.tokenizer to null" in found[0]
     assert found[1].startswith("data.target.vocabulary: 501 is for")
     assert "9 tokens; set it to 8000" in found[1]
+    [found_case] = problems(data_of({"tokenizer": run, "lowercase": True}))
+    assert found_case.startswith("data.source.lowercase: true is for a tokenizer to be learnt")
 
 
 def test_a_run_that_is_not_there_or_not_whole(tmp_path: Path, run: Path) -> None:

@@ -172,7 +172,7 @@ def data_problems(data: DataConfig) -> list[str]:
 def _vocabulary_problems(data: DataConfig, number: int, source: TextConfig) -> list[str]:
     """A shared vocabulary is learnt in one way."""
     problems = []
-    for key in ("tokens", "vocabulary", "min_count", "tokenizer"):
+    for key in ("tokens", "vocabulary", "min_count", "lowercase", "normalization", "tokenizer"):
         left, right = getattr(source, key), getattr(data.target, key)
         if left != right:
             problems.append(

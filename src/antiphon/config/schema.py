@@ -36,6 +36,12 @@ class TextConfig(Section):
     )
     vocabulary: Positive = Field(8000, description="maximum number of tokens; the number that bpe and unigram learn")
     min_count: Positive = Field(1, description="characters or words that occur less often are unknown")
+    lowercase: bool = Field(False, description="true: the text is read, written and compared in lower case")
+    normalization: Literal["nfc", "nfkc"] | None = Field(
+        None,
+        description="Unicode normalisation of the text: nfc (é is one character, however it is stored) | nfkc "
+        "(also ﬁ is fi, ² is 2) | null: none",
+    )
     max_length: Positive = Field(200, description="examples with more tokens than this are left out and counted")
     tokenizer: str | None = Field(None, description="a run whose tokenizer is used; null: learnt from train")
 

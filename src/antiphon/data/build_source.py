@@ -11,8 +11,9 @@ from typing import Any
 from antiphon.config.load import read_config
 from antiphon.config.schema import DataConfig, SourceConfig, TextConfig
 from antiphon.config.sources import AudioConfig, FeaturesConfig, FramesConfig, ImageConfig
+from antiphon.config.yaml_text import write_value
 from antiphon.data.source import FileSource, MultiSourceReader, SingleSource, Source, UnreadableError
-from antiphon.data.tokenizers import FORMAT, SYMBOLS, Tokenizer, damaged, read_json
+from antiphon.data.tokenizers import FORMAT, SYMBOLS, NormalizingTokenizer, TextForm, Tokenizer, damaged, read_json
 from antiphon.errors import ConfigError, DataError, ModelFolderError
 
 __all__ = [
@@ -109,6 +110,14 @@ def train_tokenizer(
 
     `always` are symbols that are in the vocabulary however rare they are, in place of the rarest ones.
     """
+    form = TextForm(config.lowercase, config.normalization)
+    if form == TextForm():
+        return _learn_tokens(texts, config, where, always)
+    return NormalizingTokenizer(_learn_tokens(map(form, texts), config, where, always), form)
+
+
+def _learn_tokens(texts: Iterable[str], config: TextConfig, where: str, always: Sequence[str]) -> Tokenizer:
+    """The tokenizer of texts in their form."""
     if config.tokens in ("bpe", "unigram"):
         from antiphon.data.subwords import train_subwords
 
@@ -139,6 +148,12 @@ def load_tokenizer(path: Path) -> Tokenizer:
 
 def build_tokenizer(content: dict[str, Any]) -> Tokenizer:
     """The tokenizer of the content of its JSON file."""
+    plain = _build_plain(content)
+    return NormalizingTokenizer(plain, TextForm(**content["form"])) if "form" in content else plain
+
+
+def _build_plain(content: dict[str, Any]) -> Tokenizer:
+    """The tokenizer of texts as they are."""
     kind = content["kind"]
     if "pieces" in content:
         from antiphon.data.foreign_tokenizers import PieceTokenizer
@@ -214,12 +229,13 @@ def _contradictions(side: Side, config: TextConfig, tokenizer: Tokenizer, learnt
             f"data.{side}.tokens: {config.tokens}, but the tokenizer of {config.tokenizer} is one of {tokenizer.kind}; "
             f"set it to {tokenizer.kind}, or data.{side}.tokenizer to null"
         )
-    for key in ("vocabulary", "min_count"):
+    for key in ("vocabulary", "min_count", "lowercase", "normalization"):
         value, default = getattr(config, key), TextConfig.model_fields[key].default
         if value not in (default, getattr(learnt, key)):
             problems.append(
-                f"data.{side}.{key}: {value} is for a tokenizer to be learnt, but that of {config.tokenizer} has its "
-                f"{tokenizer.size:,} tokens; set it to {default} (the default), or data.{side}.tokenizer to null"
+                f"data.{side}.{key}: {write_value(value)} is for a tokenizer to be learnt, but that of "
+                f"{config.tokenizer} has its {tokenizer.size:,} tokens; "
+                f"set it to {write_value(default)} (the default), or data.{side}.tokenizer to null"
             )
     return problems
 

@@ -11,9 +11,10 @@ import unicodedata
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import regex
 import torch
@@ -24,8 +25,9 @@ from antiphon.errors import ModelFolderError, UserError
 from antiphon.sequence import NO_COPY
 
 __all__ = [
-    "EOS", "FORMAT", "LINE_END", "PAD", "SILENT", "SOS", "SPECIALS", "SYMBOLS", "UNK", "StreamTokenizer", "Tokenizer",
-    "WrappedTokenizer", "by_number", "by_symbol", "damaged", "line_end", "read_json", "text_source",
+    "EOS", "FORMAT", "LINE_END", "PAD", "SILENT", "SOS", "SPECIALS", "SYMBOLS", "UNK", "NormalizingTokenizer",
+    "StreamTokenizer", "TextForm", "Tokenizer", "WrappedTokenizer", "by_number", "by_symbol", "damaged", "line_end",
+    "read_json", "text_source",
 ]  # fmt: skip
 
 PAD, SOS, EOS, UNK = 0, 1, 2, 3
@@ -66,6 +68,10 @@ class Tokenizer(SingleSource):
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of several texts."""
         return [self.encode(text) for text in texts]
+
+    def normalize(self, text: str) -> str:
+        """The text in the form in which this tokenizer writes it, to compare references with answers."""
+        return text
 
     def joined(self, pieces: Sequence[str]) -> str:
         """Pieces of text that were decoded separately as one text; words get a space between them."""
@@ -149,6 +155,9 @@ class LetterTokenizer(SymbolTokenizer):
     def decode(self, ids: Sequence[int]) -> str:
         return unicodedata.normalize("NFC", "".join(self._visible_symbols(ids)))
 
+    def normalize(self, text: str) -> str:
+        return unicodedata.normalize("NFC", text)
+
     def joined(self, pieces: Sequence[str]) -> str:
         """The first letter of a piece may belong to the last character of the piece before it."""
         return unicodedata.normalize("NFC", "".join(pieces))
@@ -223,7 +232,7 @@ def line_end(tokenizer: Tokenizer) -> int:
 
 
 class WrappedTokenizer(Tokenizer):
-    """A tokenizer that encodes differently from the one inside it; it is never saved."""
+    """A tokenizer that encodes differently from the one inside it."""
 
     def __init__(self, inner: Tokenizer) -> None:
         self.inner = inner
@@ -231,6 +240,9 @@ class WrappedTokenizer(Tokenizer):
 
     def decode(self, ids: Sequence[int]) -> str:
         return self.inner.decode(ids)
+
+    def normalize(self, text: str) -> str:
+        return self.inner.normalize(text)
 
     def joined(self, pieces: Sequence[str]) -> str:
         return self.inner.joined(pieces)
@@ -243,6 +255,46 @@ class WrappedTokenizer(Tokenizer):
 
     def content(self) -> dict[str, Any]:
         return self.inner.content()
+
+
+@dataclass(frozen=True)
+class TextForm:
+    """Lower case and Unicode normalisation of a text, before it is split into tokens."""
+
+    lowercase: bool = False
+    normalization: Literal["nfc", "nfkc"] | None = None
+
+    def __call__(self, text: str) -> str:
+        normal = self._normalized(text)
+        return self._normalized(normal.lower()) if self.lowercase else normal
+
+    def _normalized(self, text: str) -> str:
+        if self.normalization is None:
+            return text
+        return unicodedata.normalize("NFC" if self.normalization == "nfc" else "NFKC", text)
+
+
+class NormalizingTokenizer(WrappedTokenizer):
+    """A tokenizer that reads all texts in one form; its file says which."""
+
+    def __init__(self, inner: Tokenizer, form: TextForm) -> None:
+        super().__init__(inner)
+        self.form = form
+
+    def normalize(self, text: str) -> str:
+        return self.inner.normalize(self.form(text))
+
+    def encode(self, text: str) -> list[int]:
+        return self.inner.encode(self.form(text))
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        return self.inner.encode_batch([self.form(text) for text in texts])
+
+    def unknown(self, text: str) -> list[str]:
+        return self.inner.unknown(self.form(text))
+
+    def content(self) -> dict[str, Any]:
+        return {**self.inner.content(), "form": asdict(self.form)}
 
 
 class StreamTokenizer(WrappedTokenizer):

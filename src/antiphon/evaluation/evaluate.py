@@ -99,9 +99,9 @@ def _refuse_search_options(metrics: list[str], search: SearchKeywords, *, groups
 
 
 def _references(generator: Generator, examples: list[Example]) -> References:
-    """The references in the Unicode form of outputs: letters come back composed, however a file stores them."""
-    joined = generator.target_tokenizer.joined
-    return [tuple(joined([text]) for text in example.references) for example in examples]
+    """The references in the form of outputs: letters come back composed, and all in lower case if data says so."""
+    normalize = generator.target_tokenizer.normalize
+    return [tuple(map(normalize, example.references)) for example in examples]
 
 
 def _classes(outputs: list[str], references: References, tokens: str) -> Classes | None:

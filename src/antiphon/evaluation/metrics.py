@@ -276,8 +276,8 @@ HIGHER_IS_BETTER: dict[str, bool] = {
 def metric_for(name: str, tokens: str) -> Metric:
     """The variant of a metric for targets of these tokens (characters, letters, words, bpe, unigram).
 
-    Characters and letters: token_accuracy and token_error_rate compare grapheme clusters. Words: exact_match compares words, because such
-    a model cannot say how wide the white space between them is.
+    Characters and letters: token_accuracy and token_error_rate compare grapheme clusters. Words: exact_match compares
+    words, because such a model cannot say how wide the white space between them is.
     """
     if name == "token_accuracy" and tokens in ("characters", "letters"):
         units = "grapheme clusters at equal positions / length"

@@ -16,7 +16,7 @@ from tokenizers import decoders, processors
 from antiphon.config.networks import EncoderDecoderConfig, ModelConfig, TransformerConfig
 from antiphon.config.schema import Config
 from antiphon.data.subwords import SubwordTokenizer
-from antiphon.data.tokenizers import EOS, PAD, SOS, SPECIALS, UNK, Tokenizer
+from antiphon.data.tokenizers import EOS, PAD, SOS, SPECIALS, UNK, NormalizingTokenizer, TextForm, Tokenizer
 from antiphon.errors import ModelFolderError, UserError
 from antiphon.export.base import ExportFolder
 from antiphon.export.huggingface_weights import from_huggingface, to_huggingface
@@ -35,8 +35,10 @@ def tokenizer_files(source: Tokenizer, target: Tokenizer, *, longest: int) -> di
     It uses one tokenizer for both sides and knows no grapheme clusters. Without these files the model takes and returns
     ids: those of tokenizer.source.json and tokenizer.target.json, and </s>.
     """
-    if not isinstance(source, SubwordTokenizer) or source.fingerprint != target.fingerprint:
+    plain = source.inner if isinstance(source, NormalizingTokenizer) else source
+    if not isinstance(plain, SubwordTokenizer) or source.fingerprint != target.fingerprint:
         return {}
+    form = source.form if isinstance(source, NormalizingTokenizer) else TextForm()
     names = {f"{name}_token": special for name, special in zip(("pad", "bos", "eos", "unk"), SPECIALS, strict=True)}
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",
@@ -45,10 +47,10 @@ def tokenizer_files(source: Tokenizer, target: Tokenizer, *, longest: int) -> di
         "clean_up_tokenization_spaces": False,
         **names,
     }
-    return {"tokenizer.json": _with_specials(source.content()["model"]), "tokenizer_config.json": settings}
+    return {"tokenizer.json": _with_specials(plain.content()["model"], form), "tokenizer_config.json": settings}
 
 
-def _with_specials(model: dict[str, Any]) -> dict[str, Any]:
+def _with_specials(model: dict[str, Any], form: TextForm) -> dict[str, Any]:
     """The tokenizer with the four specials before its own pieces, and </s> after every text."""
     plain = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
     added = [{"id": number, "content": name, "special": True, **plain} for number, name in enumerate(SPECIALS)]
@@ -56,11 +58,20 @@ def _with_specials(model: dict[str, Any]) -> dict[str, Any]:
     decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])
     return {
         **model,
+        "normalizer": _normalizer(model["normalizer"], form),
         "added_tokens": added,
         "model": _shifted(model["model"]),
         "post_processor": json.loads(end.__getstate__()),
         "decoder": json.loads(decoder.__getstate__()),
     }
+
+
+def _normalizer(last: dict[str, Any], form: TextForm) -> dict[str, Any]:
+    """The form of the texts, then the normaliser that every tokenizer has."""
+    kinds = {"nfc": [{"type": "NFC"}], "nfkc": [{"type": "NFKC"}], None: []}
+    normalization = kinds[form.normalization]
+    steps = [*normalization, *([{"type": "Lowercase"}, *normalization] if form.lowercase else []), last]
+    return {"type": "Sequence", "normalizers": steps} if len(steps) > 1 else last
 
 
 def _shifted(model: dict[str, Any]) -> dict[str, Any]:

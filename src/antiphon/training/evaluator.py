@@ -79,8 +79,9 @@ class Evaluator:
         if not outputs:
             answers = self.generator.generate([example.source for example in shown], beam=1, weights=False)
             outputs = [answer.text for answer in answers]
+        normalize = self.generator.target_tokenizer.normalize
         return [
-            DevSample(self.generator.source.shown(example.source), output, example.references)
+            DevSample(self.generator.source.shown(example.source), output, tuple(map(normalize, example.references)))
             for example, output in zip(shown, outputs[:SAMPLES], strict=True)
         ]
 
