@@ -47,11 +47,11 @@ def table(name: str, rows: list[tuple[str, ...]], separator: str = "\t") -> None
     Path(name).write_text("".join(separator.join(row) + "\n" for row in rows))
 
 
-def test_a_pronouncing_dictionary_is_characters_to_words() -> None:
+def test_a_pronouncing_dictionary_is_letters_to_words() -> None:
     table("train.tsv", [(spelling(n), " ".join(spelling(n).upper())) for n in range(500)])
     config = guessed("train.tsv").config
-    assert (config.data.source.tokens, config.data.target.tokens) == ("characters", "words")
-    assert config.training.metric == "per"
+    assert (config.data.source.tokens, config.data.target.tokens) == ("letters", "words")
+    assert config.evaluation.metrics == ["per", "exact_match"]
     assert (config.data.source.column, config.data.target.column, config.data.dev) == (0, 1, None)
 
 

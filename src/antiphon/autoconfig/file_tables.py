@@ -6,6 +6,7 @@ import itertools
 import math
 import os
 import re
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,18 +14,13 @@ from typing import Any
 import numpy as np
 
 from antiphon.autoconfig.columns import TARGET_NAMES
-from antiphon.autoconfig.text_profile import TextProfile, choose_metrics, choose_tokens, clamp, round_up, with_tokens
+from antiphon.autoconfig.settings import Amount, fit_settings, start_from
+from antiphon.autoconfig.tasks import Evidence
+from antiphon.autoconfig.text_profile import TokenChoice, choose_metrics, clamp, round_up
+from antiphon.autoconfig.text_sections import fit_texts
 from antiphon.config.networks import EncoderDecoderConfig
-from antiphon.config.schema import (
-    Config,
-    DataConfig,
-    DecodingConfig,
-    EvaluationConfig,
-    ScheduleConfig,
-    TextConfig,
-    TrainingConfig,
-)
-from antiphon.config.sources import ImageConfig
+from antiphon.config.schema import Config, DataConfig, EvaluationConfig, TrainingConfig
+from antiphon.config.sources import AudioConfig, ImageConfig
 from antiphon.data.build_source import file_source
 from antiphon.data.image import SUFFIXES as IMAGE_SUFFIXES
 from antiphon.data.lines import read_lines
@@ -38,7 +34,13 @@ __all__ = ["FileTable", "file_config", "find_file_table"]
 
 SAMPLE_LINES, MIN_SHARE = 200, 0.9  # a column of paths has paths in at least this share of its cells
 SAMPLE_FILES = 40
+AUGMENTATION = ("shift", "scale", "contrast", "masks", "normalise")
+SHORT_SOUND = 100  # spectra, of 10 ms
+LOW_RATE = 8000  # Hz
 LINE_ASPECT = 3.0  # width / height, above which an image is taken for a line of text
+MIN_SHAPES, MIN_RELATED = 10, 0.6  # images, and the correlation of their aspect with the length of their text
+FEW_CHARACTERS = 12  # different ones, such as digits
+Shapes = dict[str, tuple[int, int]]  # width and height of an image by its path
 FILE_SUFFIXES = {
     "image": IMAGE_SUFFIXES,
     "audio": (".wav", ".flac", ".ogg"),
@@ -129,42 +131,50 @@ def choose_columns(kind: str, number: int, first: list[str], name: str, *, heade
 
 def file_config(table: FileTable, data: DataConfig, total: int, pairs: list[Pair], reasons: list[str]) -> Config:
     """A configuration; `data` has the columns, lengths and sizes are estimated from the first files."""
-    target = choose_tokens(TextProfile.of([pair.target for pair in pairs]))
-    reasons.append(f"data.target.tokens {target.tokens}: {target.reason}")
     source, length = source_section(table, data, pairs, reasons)
-    sources = [source]
-    for number, text in enumerate(data.sources):
-        if isinstance(text, TextConfig):
-            profile = TextProfile.of([pair.cells[number] for pair in pairs])
-            sources.append(with_tokens(text, choose_tokens(profile), len(pairs)))
-    changes = {"source": sources if len(sources) > 1 else source, "target": with_tokens(data.target, target, total)}
-    data = data.model_copy(update=changes)
+    wide = isinstance(source, ImageConfig) and source.width is None
+    seen = Evidence.of(pairs, [source.kind for source in data.sources], total, wide=wide)
+    base = start_from(seen, reasons)
+    if base is not None:
+        source = with_augmentation(source, base.data.sources[0], length)
+    data = data.model_copy(update={"source": [source, *data.sources[1:]] if len(data.sources) > 1 else source})
+    texts = fit_texts(data, seen, base.data if base else None, reasons, files=length)
+    if base is None:
+        base = general_file_config(texts.data, texts.target, length, reasons)
+    return fit_settings(base, texts.data, Amount(total, texts.length), texts.target, reasons)
+
+
+def general_file_config(data: DataConfig, target: TokenChoice, length: float, reasons: list[str]) -> Config:
+    """Where no task is recognised: a usual network for the kind of files."""
+    metrics = choose_metrics(target)
     batch = clamp(1024, 2 ** round(math.log2(max(1.0, 32 * length))), 65536)
-    updates = max(1, math.ceil(total * length / batch))
-    metric = choose_metrics(target)[0]
-    reasons.append(f"training.batch_tokens {batch}: about 32 examples of {length:.0f} positions")
-    reasons.append(f"training.metric {metric}: usual for targets in {target.tokens}")
     return Config(
         data=data,
-        model=model_section(source, len(sources) - 1, reasons),
-        training=TrainingConfig(
-            batch_tokens=batch,
-            epochs=clamp(5, math.ceil(6_000 / updates), 60),
-            schedule=ScheduleConfig(warmup=clamp(50, updates, 400)),
-            metric=metric,
-            patience=8,
-        ),
-        decoding=DecodingConfig(max_length=clamp(20, 2 * target.longest, 500)),
-        evaluation=EvaluationConfig(metrics=choose_metrics(target)),
+        model=model_section(data.sources[0], len(data.sources) - 1, reasons),
+        training=TrainingConfig(batch_tokens=batch, metric=metrics[0]),
+        evaluation=EvaluationConfig(metrics=metrics),
     )
+
+
+def with_augmentation(source: Any, recipe: Any, length: float) -> Any:  # noqa: ANN401 (any section of files)
+    """The section with the augmentation of a recipe for the same kind of files; masks are as wide as it says."""
+    if source.kind != recipe.kind:
+        return source
+    changes = {key: getattr(recipe, key) for key in AUGMENTATION if hasattr(recipe, key)}
+    if source.kind == "audio" and length < SHORT_SOUND:
+        changes["step"] = recipe.step
+    return source.model_copy(update=changes)
 
 
 def source_section(table: FileTable, data: DataConfig, pairs: list[Pair], reasons: list[str]) -> tuple[Any, float]:
     """The configuration of the files, and their mean length in positions."""
     source = data.sources[0]
     cells = list(dict.fromkeys(pair.cells[0] for pair in pairs))[:SAMPLE_FILES]
-    if table.kind == "image" and (shape := median_shape(cells)) is not None:
-        source = source.model_copy(update=image_size(*shape, reasons))
+    if table.kind == "image" and (shapes := image_shapes(cells)):
+        texts = {pair.cells[0]: pair.target for pair in pairs}
+        source = source.model_copy(update=image_size(shapes, texts, reasons))
+    if table.kind == "audio":
+        source = source.model_copy(update=sample_rate(cells, reasons))
     lengths = file_lengths(source, cells)
     if not lengths:
         raise DataError(
@@ -178,29 +188,60 @@ def source_section(table: FileTable, data: DataConfig, pairs: list[Pair], reason
     return source.model_copy(update={"max_length": longest}), sum(lengths) / len(lengths)
 
 
-def image_size(width: float, height: float, reasons: list[str]) -> dict[str, Any]:
+def sample_rate(cells: list[str], reasons: list[str]) -> dict[str, Any]:
+    """The usual rate of the recordings if it is below 16 kHz, with as many mel bands as suit it."""
+    from antiphon.data.audio import read_rate
+
+    rates = Counter(rate for cell in cells if (rate := read_rate(cell)) is not None)
+    usual, default = max(rates, key=lambda rate: rates[rate], default=0), AudioConfig.model_fields["rate"].default
+    if not 1000 <= usual < default:
+        return {}
+    mels = 40 if usual <= LOW_RATE else 64
+    reasons.append(
+        f"data.source.rate {usual}, mels {mels}: {rates[usual]} of {rates.total()} recordings have that rate"
+    )
+    return {"rate": usual, "mels": mels}
+
+
+def image_size(shapes: Shapes, texts: dict[str, str], reasons: list[str]) -> dict[str, Any]:
     """Lines of text keep their width and become grey; other images become squares."""
-    if width > LINE_ASPECT * height:
+    width, height = (float(np.median([shape[side] for shape in shapes.values()])) for side in (0, 1))
+    if why := line_reason(shapes, texts):
         rows = int(clamp(16, round_up(min(height, 48), 8), 48))
-        reasons.append(f"data.source.width null, height {rows}: wide images, such as lines of text")
+        reasons.append(f"data.source.width null, height {rows}: {why}, as of lines of text")
         return {"height": rows, "width": None, "colour": False}
     side = int(clamp(32, round_up(min(max(width, height), 128), 16), 128))
     reasons.append(f"data.source.height and width {side}: as large as most images, at most 128")
     return {"height": side, "width": side}
 
 
-def median_shape(cells: list[str]) -> tuple[float, float] | None:
-    """The median width and height of the images that can be read."""
+def line_reason(shapes: Shapes, texts: dict[str, str]) -> str:
+    """The reason to take images for lines of text; empty if there is none."""
+    aspects = np.array([width / height for width, height in shapes.values()])
+    lengths = np.array([len(texts[cell]) for cell in shapes])
+    if np.median(aspects) > LINE_ASPECT:
+        return "wide images"
+    if len(shapes) < MIN_SHAPES or lengths.std() == 0 or np.median(aspects) <= 1:
+        return ""
+    few = len({character for cell in shapes for character in texts[cell]}) <= FEW_CHARACTERS
+    if aspects.std() == 0:
+        return "images wider than high, with texts of a few characters" if few else ""
+    related = float(np.corrcoef(aspects, lengths)[0, 1])
+    return "images that are the wider, the longer their text" if related >= MIN_RELATED else ""
+
+
+def image_shapes(cells: list[str]) -> Shapes:
+    """The width and height of each image that can be read."""
     from antiphon.data.image import open_picture
 
-    shapes = []
+    shapes: Shapes = {}
     for cell in cells:
         try:
             with open_picture(cell) as image:
-                shapes.append(image.size)
+                shapes[cell] = image.size
         except UnreadableError:
             continue
-    return (float(np.median([w for w, _ in shapes])), float(np.median([h for _, h in shapes]))) if shapes else None
+    return shapes
 
 
 def file_lengths(source: Any, cells: list[str]) -> list[int]:  # noqa: ANN401 (any section of files)

@@ -10,6 +10,8 @@ from typing import Any
 
 from antiphon.autoconfig.columns import find_columns, is_text
 from antiphon.autoconfig.file_tables import FileTable, file_config, find_file_table
+from antiphon.autoconfig.settings import Amount, fit_settings, plan_updates, start_from
+from antiphon.autoconfig.tasks import Evidence
 from antiphon.autoconfig.text_profile import (
     TextProfile,
     TokenChoice,
@@ -18,8 +20,8 @@ from antiphon.autoconfig.text_profile import (
     choose_vocabulary,
     clamp,
     longest_allowed,
-    with_tokens,
 )
+from antiphon.autoconfig.text_sections import fit_texts
 from antiphon.config.networks import (
     AttentionConfig,
     BahdanauConfig,
@@ -33,7 +35,6 @@ from antiphon.config.schema import (
     DataConfig,
     DecodingConfig,
     EvaluationConfig,
-    ScheduleConfig,
     TextConfig,
     TrainingConfig,
 )
@@ -160,19 +161,10 @@ def text_model_section(data: DataConfig, characters: int, reasons: list[str]) ->
 
 def text_training_section(data: DataConfig, tokens: float, reasons: list[str]) -> TrainingConfig:
     """Batches for some dozens of updates an epoch, epochs for some thousands of updates."""
-    batch = clamp(data.window or 256, 2 ** round(math.log2(max(1.0, tokens / 200))), 4096)
-    updates = max(1, math.ceil(tokens / batch))
-    epochs = clamp(5, math.ceil(5_000 / updates), 50)
-    reasons.append(f"training.batch_tokens {batch}: about {plural(updates, 'updates')} an epoch")
-    reasons.append(f"training.epochs {epochs}, patience 4: training stops after 4 evaluations without a better loss")
+    batch = clamp(data.window or 256, usual_batch(tokens), 4096)
     reasons.append("training.metric loss: a language model has no answers to compare")
-    return TrainingConfig(
-        batch_tokens=batch,
-        epochs=epochs,
-        schedule=ScheduleConfig(warmup=clamp(50, updates, 400)),
-        learning_rate=2e-3,
-        patience=4,
-    )
+    training = TrainingConfig(batch_tokens=batch, learning_rate=2e-3)
+    return plan_updates(training, Amount(max(1, round(tokens)), 1.0), reasons)
 
 
 # Pairs: an encoder-decoder.
@@ -191,19 +183,41 @@ def suggest_for_pairs(files: list[str]) -> Suggestion:
     total = estimate_total(files, pairs)
     unusable = f", {plural(dropped.total, 'lines')} unusable" if dropped.total else ""
     reasons.append(f"pairs: {describe_sample(total, len(pairs))}{unusable}")
-    profiles = TextProfile.of([pair.source for pair in pairs]), TextProfile.of([pair.target for pair in pairs])
-    source, target = map(choose_tokens, profiles)
-    data = data_section(data, profiles, (source, target), total, reasons)
-    config = Config(
-        data=data,
-        model=model_section(data, total, reasons),
-        training=training_section(source, target, total, reasons),
-        decoding=DecodingConfig(max_length=clamp(20, 2 * target.longest, 500)),
-        evaluation=EvaluationConfig(metrics=choose_metrics(target)),
-    )
-    longest = config.decoding.max_length
-    reasons.append(f"decoding.max_length {longest}: twice the longest target seen ({target.longest}), 20 to 500")
+    config = pair_config(data.model_copy(update={"hold_out": hold_out(total)}), pairs, total, reasons)
+    explain_dev(config.data, reasons)
     return Suggestion(config, reasons)
+
+
+def pair_config(data: DataConfig, pairs: list[Pair], total: int, reasons: list[str]) -> Config:
+    """A configuration for texts with an answer: that of a recipe for their task, else a general one."""
+    seen = Evidence.of(pairs, [source.kind for source in data.sources], total)
+    base = start_from(seen, reasons)
+    texts = fit_texts(data, seen, base.data if base else None, reasons)
+    amount = Amount(total, texts.length)
+    if base is None:
+        base = general_config(texts.data, amount, texts.target)
+    return fit_settings(base, texts.data, amount, texts.target, reasons)
+
+
+def general_config(data: DataConfig, amount: Amount, target: TokenChoice) -> Config:
+    """Where no task is recognised: an LSTM with attention, whose size suits the number of pairs."""
+    total, batch = amount.examples, usual_batch(amount.positions)
+    size = next((size for limit, size in ((2_000, 64), (20_000, 128), (500_000, 256)) if total < limit), 512)
+    dropout = 0.3 if total < 20_000 else 0.2
+    embedding = (
+        size if "bpe" in [getattr(text, "tokens", "") for text in (*data.sources, data.target)] else max(32, size // 2)
+    )
+    metrics = choose_metrics(target)
+    return Config(
+        data=data,
+        model=EncoderDecoderConfig(
+            encoder=RecurrentEncoderConfig(kind="lstm", embedding=embedding, size=size, dropout=dropout),
+            context=AttentionConfig(score="additive"),
+            decoder=BahdanauConfig(cell="lstm", embedding=embedding, size=size, dropout=dropout),
+        ),
+        training=TrainingConfig(batch_tokens=batch, learning_rate=2e-3 if batch < 2048 else 1e-3, metric=metrics[0]),
+        evaluation=EvaluationConfig(metrics=metrics),
+    )
 
 
 def column_section(files: list[str], train: str | list[str], reasons: list[str]) -> DataConfig:
@@ -217,72 +231,6 @@ def column_section(files: list[str], train: str | list[str], reasons: list[str])
     reasons.append(columns.reason)
     return DataConfig(
         train=train, dev=dev, source=TextConfig(column=columns.source), target=TextConfig(column=columns.target)
-    )
-
-
-def data_section(
-    data: DataConfig,
-    profiles: tuple[TextProfile, TextProfile],
-    choices: tuple[TokenChoice, TokenChoice],
-    total: int,
-    reasons: list[str],
-) -> DataConfig:
-    """The data section with the tokens, vocabularies and lengths of both sides, and the development set."""
-    assert data.text is not None
-    names, (left, right) = ("source", "target"), (profile.characters for profile in profiles)
-    sides = [with_tokens(text, choice, total) for text, choice in zip((data.text, data.target), choices, strict=True)]
-    both = all(choice.tokens == "bpe" for choice in choices)
-    overlap = len(left & right) / max(1, len(left | right))
-    shared = both and overlap > 0.5
-    for name, choice in zip(names, choices, strict=True):
-        reasons.append(f"data.{name}.tokens {choice.tokens}: {choice.reason}")
-    for name, text in zip(names, sides, strict=True):
-        if text.tokens == "bpe":
-            reasons.append(f"data.{name}.vocabulary {text.vocabulary}: sub-words for {total:,} pairs")
-    if both:
-        reasons.append(f"data.shared_vocabulary {str(shared).lower()}: {overlap:.0%} of the characters are common")
-    for name, text, choice in zip(names, sides, choices, strict=True):
-        cut = "longer ones are left out; " if choice.longest > text.max_length else ""
-        reasons.append(f"data.{name}.max_length {text.max_length}: {cut}the longest seen has {choice.longest} tokens")
-    changes = {"source": sides[0], "target": sides[1], "shared_vocabulary": shared, "hold_out": hold_out(total)}
-    data = data.model_copy(update=changes)
-    explain_dev(data, reasons)
-    return data
-
-
-def model_section(data: DataConfig, total: int, reasons: list[str]) -> EncoderDecoderConfig:
-    """A model whose size suits the number of pairs."""
-    size = next((size for limit, size in ((2_000, 64), (20_000, 128), (500_000, 256)) if total < limit), 512)
-    dropout = 0.3 if total < 20_000 else 0.2
-    sides = [side.tokens for side in (data.text, data.target) if side]
-    embedding = size if "bpe" in sides else max(32, size // 2)
-    reasons.append(f"model sizes {size}, embeddings {embedding}, dropout {dropout}: for {total:,} pairs")
-    return EncoderDecoderConfig(
-        encoder=RecurrentEncoderConfig(kind="lstm", embedding=embedding, size=size, dropout=dropout),
-        context=AttentionConfig(score="additive"),
-        decoder=BahdanauConfig(cell="lstm", embedding=embedding, size=size, dropout=dropout),
-    )
-
-
-def training_section(source: TokenChoice, target: TokenChoice, total: int, reasons: list[str]) -> TrainingConfig:
-    """Batches for at least some dozens of updates an epoch, epochs for some thousands of updates."""
-    tokens = total * max(source.mean, target.mean)
-    batch = clamp(256, 2 ** round(math.log2(max(1.0, tokens / 200))), 8192)
-    updates = max(1, math.ceil(tokens / batch))
-    epochs = clamp(5, math.ceil(8_000 / updates), 100)
-    metric = choose_metrics(target)[0]
-    reasons.append(f"training.batch_tokens {batch}: about {plural(updates, 'updates')} an epoch")
-    reasons.append(
-        f"training.epochs {epochs}, patience 8: training stops after 8 evaluations without a better {metric}"
-    )
-    reasons.append(f"training.metric {metric}: usual for targets in {target.tokens}")
-    return TrainingConfig(
-        batch_tokens=batch,
-        epochs=epochs,
-        schedule=ScheduleConfig(warmup=clamp(50, updates, 400)),
-        learning_rate=2e-3 if batch < 2048 else 1e-3,
-        metric=metric,
-        patience=8,
     )
 
 
@@ -315,6 +263,11 @@ def estimate_total(files: list[str], pairs: list[Pair]) -> int:
     sample_bytes = sum(len(line.text.encode()) + 1 for line in lines)
     compression = 3 if path.suffix.lower() == ".gz" else 1  # text shrinks to about a third
     return max(len(pairs), round(path.stat().st_size * compression / sample_bytes * len(pairs) / 1000) * 1000)
+
+
+def usual_batch(tokens: float) -> int:
+    """Tokens in a batch, for about 200 updates an epoch."""
+    return int(clamp(256, 2 ** round(math.log2(max(1.0, tokens / 200))), 8192))
 
 
 def describe_sample(total: int, sample: int) -> str:

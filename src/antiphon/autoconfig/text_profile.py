@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections import Counter
 from dataclasses import dataclass
 from typing import Literal, TypeVar
@@ -10,8 +11,8 @@ from typing import Literal, TypeVar
 from antiphon.config.schema import Metric, TextConfig
 
 __all__ = [
-    "TextProfile", "TokenChoice", "choose_metrics", "choose_tokens", "choose_vocabulary", "clamp", "longest_allowed",
-    "round_up", "with_tokens",
+    "TextProfile", "TokenChoice", "as_tokens", "choose_metrics", "choose_tokens", "choose_vocabulary", "clamp",
+    "count_tokens", "longest_allowed", "round_up", "with_tokens",
 ]  # fmt: skip
 
 Number = TypeVar("Number", int, float)
@@ -28,14 +29,22 @@ class TextProfile:
     words: int
     mean_words: float
     mean_characters: float
+    mean_letters: float
     word_length: float
     max_words: int
     max_characters: int
+    max_letters: int
+
+    @property
+    def hangul(self) -> bool:
+        """True if some characters are syllables of Hangul."""
+        return any("가" <= character <= "힣" for character in self.characters)
 
     @classmethod
     def of(cls, texts: list[str]) -> TextProfile:
         """The statistics of some texts."""
         split = [text.split() for text in texts]
+        letters = [len(unicodedata.normalize("NFD", text)) for text in texts]
         counts = Counter(word for words in split for word in words)
         total = counts.total()
         return cls(
@@ -45,9 +54,11 @@ class TextProfile:
             words=total,
             mean_words=total / len(texts),
             mean_characters=sum(map(len, texts)) / len(texts),
+            mean_letters=sum(letters) / len(texts),
             word_length=sum(len(word) * count for word, count in counts.items()) / max(1, total),
             max_words=max(map(len, split)),
             max_characters=max(map(len, texts)),
+            max_letters=max(letters),
         )
 
 
@@ -67,19 +78,31 @@ def choose_tokens(side: TextProfile) -> TokenChoice:
     frequent = side.words >= 50 * types or side.word_length <= 2.5
     closed = types <= 100 or (types <= 300 and frequent)
     if closed and side.mean_words >= 1.5 and side.words >= 5 * types:
-        reason = f"only {types} different words, each of them frequent"
-        return TokenChoice("words", reason, side.mean_words, side.max_words)
+        return as_tokens(side, "words", f"only {types} different words, each of them frequent")
     if types <= 100 and side.mean_words < 1.5 and side.texts >= 20 * types:
-        return TokenChoice(
-            "words", f"only {types} different answers, as in classification", side.mean_words, side.max_words
-        )
+        return as_tokens(side, "words", f"only {types} different answers, as in classification")
     if side.mean_words < 3 or side.mean_characters < 20:
         reason = f"short strings ({side.mean_characters:.0f} characters and {side.mean_words:.1f} words on average)"
-        if any("가" <= character <= "힣" for character in side.characters):
-            return TokenChoice("letters", f"{reason} in Hangul", 3 * side.mean_characters, 3 * side.max_characters)
-        return TokenChoice("characters", reason, side.mean_characters, side.max_characters)
-    reason = f"running text ({side.mean_words:.0f} words on average, {types:,} different)"
-    return TokenChoice("bpe", reason, side.mean_words * 1.5, max(side.max_words, side.max_characters // 3))
+        return as_tokens(side, "letters" if side.hangul else "characters", reason + (" in Hangul" * side.hangul))
+    return as_tokens(side, "bpe", f"running text ({side.mean_words:.0f} words on average, {types:,} different)")
+
+
+def as_tokens(side: TextProfile, tokens: Tokens, reason: str) -> TokenChoice:
+    """The choice of given tokens, with the lengths of the texts in them."""
+    if tokens == "words":
+        return TokenChoice(tokens, reason, side.mean_words, side.max_words)
+    if tokens in ("bpe", "unigram"):
+        return TokenChoice(tokens, reason, side.mean_words * 1.5, max(side.max_words, side.max_characters // 3))
+    if tokens == "letters":
+        return TokenChoice(tokens, reason, side.mean_letters, side.max_letters)
+    return TokenChoice(tokens, reason, side.mean_characters, side.max_characters)
+
+
+def count_tokens(text: str, tokens: Tokens) -> float:
+    """The tokens of a text; of sub-words an estimate."""
+    if tokens in ("words", "bpe", "unigram"):
+        return len(text.split()) * (1.0 if tokens == "words" else 1.5)
+    return len(text if tokens == "characters" else unicodedata.normalize("NFD", text))
 
 
 def choose_metrics(target: TokenChoice) -> list[Metric]:
@@ -87,7 +110,7 @@ def choose_metrics(target: TokenChoice) -> list[Metric]:
     if target.tokens in ("characters", "letters"):
         return ["cer", "exact_match", "token_accuracy"]
     if target.tokens == "words":
-        return ["exact_match"] if target.longest == 1 else ["per", "exact_match", "token_accuracy"]
+        return ["exact_match"] if target.longest == 1 else ["token_error_rate", "exact_match", "token_accuracy"]
     return ["bleu", "chrf", "ter"]
 
 

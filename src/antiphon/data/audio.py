@@ -19,12 +19,20 @@ from antiphon.data.augment import spec_augment, standardise
 from antiphon.data.source import Array, FileSource, Random, UnreadableError
 from antiphon.errors import MissingExtraError
 
-__all__ = ["AudioReader"]
+__all__ = ["AudioReader", "read_rate"]
 
 RATES = range(1000, 768_001)  # a header that says otherwise is damaged
 HUGE = 0x7F000000  # bytes
 SILENCE = 1e-10  # the lowest power
 RANGE = 1e-8  # power relative to the loudest that is silence, too: 80 dB below
+
+
+def read_rate(path: str) -> int | None:
+    """The sample rate of a sound; None if it cannot be read."""
+    try:
+        return _header(path)[1]
+    except UnreadableError:
+        return None
 
 
 def resampled_length(length: int, rate: int, new_rate: int) -> int:
