@@ -35,6 +35,7 @@ __all__ = ["FileTable", "file_config", "find_file_table"]
 SAMPLE_LINES, MIN_SHARE = 200, 0.9  # a column of paths has paths in at least this share of its cells
 SAMPLE_FILES = 40
 AUGMENTATION = ("shift", "scale", "contrast", "masks", "normalise")
+CTC_POSITIONS = 8  # for each token, before a front end that makes one vector of four
 SHORT_SOUND = 100  # spectra, of 10 ms
 LOW_RATE = 8000  # Hz
 LINE_ASPECT = 3.0  # width / height, above which an image is taken for a line of text
@@ -136,7 +137,7 @@ def file_config(table: FileTable, data: DataConfig, total: int, pairs: list[Pair
     seen = Evidence.of(pairs, [source.kind for source in data.sources], total, wide=wide)
     base = start_from(seen, reasons)
     if base is not None:
-        source = with_augmentation(source, base.data.sources[0], length)
+        source, base = with_augmentation(source, base.data.sources[0], length), without_ctc(base, seen, length, reasons)
     data = data.model_copy(update={"source": [source, *data.sources[1:]] if len(data.sources) > 1 else source})
     texts = fit_texts(data, seen, base.data if base else None, reasons, files=length)
     if base is None:
@@ -145,7 +146,7 @@ def file_config(table: FileTable, data: DataConfig, total: int, pairs: list[Pair
 
 
 def general_file_config(data: DataConfig, target: TokenChoice, length: float, reasons: list[str]) -> Config:
-    """Where no task is recognised: a usual network for the kind of files."""
+    """The usual network for the kind of files, if no task is recognised."""
     metrics = choose_metrics(target)
     batch = clamp(1024, 2 ** round(math.log2(max(1.0, 32 * length))), 65536)
     return Config(
@@ -164,6 +165,15 @@ def with_augmentation(source: Any, recipe: Any, length: float) -> Any:  # noqa: 
     if source.kind == "audio" and length < SHORT_SOUND:
         changes["step"] = recipe.step
     return source.model_copy(update=changes)
+
+
+def without_ctc(base: Config, seen: Evidence, length: float, reasons: list[str]) -> Config:
+    """The recipe without the CTC loss if the front end leaves too few vectors for the targets."""
+    assert isinstance(base.model, EncoderDecoderConfig)
+    if not base.model.ctc or length >= CTC_POSITIONS * seen.target_tokens.mean:
+        return base
+    reasons.append(f"model.ctc 0: {length:.0f} positions are too few for {seen.target_tokens.mean:.0f} tokens")
+    return base.model_copy(update={"model": base.model.model_copy(update={"ctc": 0.0})})
 
 
 def source_section(table: FileTable, data: DataConfig, pairs: list[Pair], reasons: list[str]) -> tuple[Any, float]:

@@ -200,7 +200,7 @@ def pair_config(data: DataConfig, pairs: list[Pair], total: int, reasons: list[s
 
 
 def general_config(data: DataConfig, amount: Amount, target: TokenChoice) -> Config:
-    """Where no task is recognised: an LSTM with attention, whose size suits the number of pairs."""
+    """An LSTM with attention whose size suits the number of pairs, if no task is recognised."""
     total, batch = amount.examples, usual_batch(amount.positions)
     size = next((size for limit, size in ((2_000, 64), (20_000, 128), (500_000, 256)) if total < limit), 512)
     dropout = 0.3 if total < 20_000 else 0.2

@@ -11,7 +11,7 @@ from functools import cached_property
 from antiphon.autoconfig.text_profile import TextProfile, TokenChoice, choose_tokens
 from antiphon.data.pairs import Pair
 
-__all__ = ["Evidence", "Task", "find_task"]
+__all__ = ["Evidence", "LikelyTask", "find_task"]
 
 SAMPLE = 2000
 MAX_CLASSES, MIN_EXAMPLES = 100, 10  # a class has at least this many examples on average
@@ -29,7 +29,7 @@ TAG = re.compile(r"(^|\s|[;,|])[A-Z0-9]+([;,.|:=+][A-Z0-9]+)+|<\w+>")  # V;PST;3
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the first examples show: the kinds of the sources, their texts, and the targets."""
+    """The first examples: the kinds of the sources, their texts, and the targets."""
 
     kinds: tuple[str, ...]
     sources: tuple[tuple[str, ...], ...]  # the cells of each source that is a text
@@ -88,7 +88,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Task:
+class LikelyTask:
     """A task by name, the recipe for it, and what it was recognised by."""
 
     name: str
@@ -117,7 +117,7 @@ def _short_speech(seen: Evidence) -> str:
 
 
 def _long_speech(seen: Evidence) -> str:
-    spoken = seen.kinds in (("audio",), ("features",)) and not seen.classes
+    spoken = seen.kinds in (("audio",), ("features",)) and not seen.classes and seen.target.mean_words >= 2
     return f"sequences in files with {_words(seen.target)}" if spoken else ""
 
 
@@ -240,14 +240,14 @@ RULES: tuple[tuple[str, str, Callable[[Evidence], str]], ...] = (
 )
 
 
-def find_task(seen: Evidence) -> Task | None:
+def find_task(seen: Evidence) -> LikelyTask | None:
     """The first task whose rule holds; None: none of them, or too few pairs for the recipe."""
     for name, recipe, rule in RULES:
         if reason := rule(seen):
             if recipe == "translate" and seen.examples < MANY_SENTENCES:
                 return None
             larger = recipe == "g2p-small" and seen.examples >= MANY_WORDS
-            return Task(name, "g2p" if larger else recipe, reason)
+            return LikelyTask(name, "g2p" if larger else recipe, reason)
     return None
 
 
