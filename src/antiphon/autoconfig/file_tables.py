@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from antiphon.autoconfig.columns import TARGET_NAMES
-from antiphon.autoconfig.settings import Amount, fit_settings, start_from
+from antiphon.autoconfig.settings import Amount, explain_differences, fit_settings, start_from
 from antiphon.autoconfig.tasks import Evidence
 from antiphon.autoconfig.text_profile import TokenChoice, choose_metrics, clamp, round_up
 from antiphon.autoconfig.text_sections import fit_texts
@@ -135,14 +135,16 @@ def file_config(table: FileTable, data: DataConfig, total: int, pairs: list[Pair
     source, length = source_section(table, data, pairs, reasons)
     wide = isinstance(source, ImageConfig) and source.width is None
     seen = Evidence.of(pairs, [source.kind for source in data.sources], total, wide=wide)
-    base = start_from(seen, reasons)
+    recipe = base = start_from(seen, reasons)
     if base is not None:
         source, base = with_augmentation(source, base.data.sources[0], length), without_ctc(base, seen, length, reasons)
     data = data.model_copy(update={"source": [source, *data.sources[1:]] if len(data.sources) > 1 else source})
     texts = fit_texts(data, seen, base.data if base else None, reasons, files=length)
-    if base is None:
-        base = general_file_config(texts.data, texts.target, length, reasons)
-    return fit_settings(base, texts.data, Amount(total, texts.length), texts.target, reasons)
+    base = base or general_file_config(texts.data, texts.target, length, reasons)
+    config = fit_settings(base, texts.data, Amount(total, texts.length), texts.target, reasons)
+    if recipe is not None:
+        explain_differences(recipe, config, reasons)
+    return config
 
 
 def general_file_config(data: DataConfig, target: TokenChoice, length: float, reasons: list[str]) -> Config:

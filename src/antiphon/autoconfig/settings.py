@@ -11,9 +11,10 @@ from antiphon.autoconfig.text_profile import TokenChoice, clamp, round_up
 from antiphon.config.load import read_config
 from antiphon.config.networks import EncoderDecoderConfig
 from antiphon.config.schema import Config, DataConfig, DecodingConfig, EvaluationConfig, Metric, TrainingConfig
+from antiphon.config.yaml_text import write_value
 from antiphon.text import plural
 
-__all__ = ["Amount", "fit_settings", "plan_updates", "start_from"]
+__all__ = ["Amount", "explain_differences", "fit_settings", "plan_updates", "start_from"]
 
 UPDATES_AN_EPOCH = 30  # the least, if the batches of a recipe are too large for the data
 MIN_BATCH, MIN_EXAMPLES = 256, 8  # tokens, and examples in a batch
@@ -63,6 +64,24 @@ def fit_settings(base: Config, data: DataConfig, amount: Amount, target: TokenCh
         decoding=fit_decoding(base.decoding, data, target, reasons),
         evaluation=EvaluationConfig(metrics=list(dict.fromkeys([*metrics, *([metric] if metric != "loss" else [])]))),
     )
+
+
+def explain_differences(base: Config, config: Config, reasons: list[str]) -> None:
+    """Add the keys that are not as in the recipe, with its values."""
+    changed = []
+    for section in ("model", "training", "decoding", "evaluation"):
+        ours, theirs = (_flat(getattr(one, section).model_dump(by_alias=True), section) for one in (config, base))
+        changed += [f"{key} {write_value(theirs[key])}" for key in theirs if ours.get(key) != theirs[key]]
+    if changed:
+        reasons.append(f"the recipe has other values of {len(changed)} keys: {', '.join(changed)}")
+
+
+def _flat(values: dict[str, Any], path: str) -> dict[str, Any]:
+    """The values of nested sections by their dotted keys."""
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        flat |= _flat(value, f"{path}.{key}") if isinstance(value, dict) else {f"{path}.{key}": value}
+    return flat
 
 
 # Updates.

@@ -10,7 +10,7 @@ from typing import Any
 
 from antiphon.autoconfig.columns import find_columns, is_text
 from antiphon.autoconfig.file_tables import FileTable, file_config, find_file_table
-from antiphon.autoconfig.settings import Amount, fit_settings, plan_updates, start_from
+from antiphon.autoconfig.settings import Amount, explain_differences, fit_settings, plan_updates, start_from
 from antiphon.autoconfig.tasks import Evidence
 from antiphon.autoconfig.text_profile import (
     TextProfile,
@@ -191,12 +191,14 @@ def suggest_for_pairs(files: list[str]) -> Suggestion:
 def pair_config(data: DataConfig, pairs: list[Pair], total: int, reasons: list[str]) -> Config:
     """A configuration for texts with an answer: that of a recipe for their task, else a general one."""
     seen = Evidence.of(pairs, [source.kind for source in data.sources], total)
-    base = start_from(seen, reasons)
-    texts = fit_texts(data, seen, base.data if base else None, reasons)
+    recipe = start_from(seen, reasons)
+    texts = fit_texts(data, seen, recipe.data if recipe else None, reasons)
     amount = Amount(total, texts.length)
-    if base is None:
-        base = general_config(texts.data, amount, texts.target)
-    return fit_settings(base, texts.data, amount, texts.target, reasons)
+    base = recipe or general_config(texts.data, amount, texts.target)
+    config = fit_settings(base, texts.data, amount, texts.target, reasons)
+    if recipe is not None:
+        explain_differences(recipe, config, reasons)
+    return config
 
 
 def general_config(data: DataConfig, amount: Amount, target: TokenChoice) -> Config:

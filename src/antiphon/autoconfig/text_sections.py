@@ -15,6 +15,7 @@ from antiphon.autoconfig.text_profile import (
     with_tokens,
 )
 from antiphon.config.schema import DataConfig, TextConfig
+from antiphon.text import plural
 
 __all__ = ["FittedTexts", "fit_texts"]
 
@@ -54,20 +55,26 @@ def fit_texts(
     if shared:
         common = {"min_count": sections[-1].min_count, "vocabulary": max(section.vocabulary for section in sections)}
         sections = [section.model_copy(update=common) for section in sections]
+    kinds = {section.tokens for section in sections}
+    _explain(sides, sections, seen.examples, reasons)
+    if len(sides) > 1 and kinds in ({"bpe"}, {"words"}):
+        characters = f"{overlap:.0%} of the characters are common"
+        why = "as in the recipe" if recipe and recipe.shared_vocabulary == shared else characters
+        reasons.append(f"data.shared_vocabulary {str(shared).lower()}: {why}")
+    sections = _in_form(sides, sections, seen, reasons, shared=shared)
+    length = _mean_length(seen, [side.choice for side in sides], files)
+    return FittedTexts(_with_sections(data, sections, shared=shared), sides[-1].choice, length)
+
+
+def _explain(sides: list[_Side], sections: list[TextConfig], examples: int, reasons: list[str]) -> None:
+    """Add the reasons for tokens, vocabularies and lengths."""
     for side, section in zip(sides, sections, strict=True):
         reasons.append(f"{side.name}.tokens {section.tokens}: {side.choice.reason}")
         if section.tokens == "bpe":
-            size = f"{section.vocabulary}: sub-words for {seen.examples:,} examples"
-            reasons.append(f"{side.name}.vocabulary {size}")
-    if len(sides) > 1 and len({section.tokens for section in sections}) == 1 and sections[0].tokens in ("bpe", "words"):
-        reasons.append(f"data.shared_vocabulary {str(shared).lower()}: {overlap:.0%} of the characters are common")
-    sections = _in_form(sides, sections, seen, reasons, shared=shared)
-    for side, section in zip(sides, sections, strict=True):
+            reasons.append(f"{side.name}.vocabulary {section.vocabulary}: sub-words for {examples:,} examples")
         cut = "longer ones are left out; " if side.choice.longest > section.max_length else ""
-        longest = f"{cut}the longest seen has {side.choice.longest} tokens"
-        reasons.append(f"{side.name}.max_length {section.max_length}: {longest}")
-    length = _mean_length(seen, [side.choice for side in sides], files)
-    return FittedTexts(_with_sections(data, sections, shared=shared), sides[-1].choice, length)
+        longest = plural(side.choice.longest, "tokens")
+        reasons.append(f"{side.name}.max_length {section.max_length}: {cut}the longest seen has {longest}")
 
 
 def _mean_length(seen: Evidence, choices: list[TokenChoice], files: float) -> float:
