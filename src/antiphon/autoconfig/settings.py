@@ -90,29 +90,30 @@ def _flat(values: dict[str, Any], path: str) -> dict[str, Any]:
 def plan_updates(training: TrainingConfig, amount: Amount, reasons: list[str]) -> TrainingConfig:
     """Batches, epochs and evaluations, so that data of any size get enough updates, and patience covers enough."""
     examples = round_up(MIN_EXAMPLES * amount.length, 64)
-    small = 2 ** round(math.log2(max(1.0, amount.positions / UPDATES_AN_EPOCH)))
     usual = max(training.batch_tokens, examples)
+    small = 2 ** round(math.log2(max(1.0, amount.positions / UPDATES_AN_EPOCH)))
     batch = clamp(max(MIN_BATCH, examples), small, usual)
     per_epoch = max(1, math.ceil(amount.positions / batch))
-    reasons.append(f"training.batch_tokens {batch}: about {plural(per_epoch, 'updates')} an epoch")
     ends = training.schedule.kind == "cosine"
-    wanted = round(training.epochs * amount.positions / usual)
-    wanted = wanted if wanted >= ENOUGH_UPDATES else LEAST_UPDATES
-    epochs = max(1, min(math.ceil((wanted if ends else OPEN_UPDATES) / per_epoch), MOST_UPDATES // per_epoch))
+    epochs = plan_epochs(training.epochs * amount.positions / usual if ends else OPEN_UPDATES, per_epoch)
     updates = epochs * per_epoch
     every = clamp(100, round_up(updates / 10, 50), 500) if ends else clamp(250, per_epoch, 500)
     patience = None if ends else math.ceil(PATIENT_UPDATES / every)
+    reasons.append(f"training.batch_tokens {batch}: about {plural(per_epoch, 'updates')} an epoch")
     reasons.append(f"training.epochs {epochs}: at most about {updates:,} updates, with an evaluation every {every}")
-    reasons.append(
-        f"training.patience {patience}: training stops after {patience * every:,} updates without a better "
-        f"{training.metric}"
-        if patience
-        else "training.patience null: the learning rate falls to 0 with the last update, and the best weights are kept"
-    )
+    stops = f"training stops after {(patience or 0) * every:,} updates without a better {training.metric}"
+    runs = "the learning rate falls to 0 with the last update, and the best weights are kept"
+    reasons.append(f"training.patience {patience}: {stops}" if patience else f"training.patience null: {runs}")
     warmup = clamp(50, training.schedule.warmup, max(50, updates // 10))
     changes = {"batch_tokens": batch, "epochs": epochs, "evaluate_every": every, "patience": patience}
     schedule = training.schedule.model_copy(update={"warmup": warmup})
     return training.model_copy(update={**changes, "schedule": schedule, "max_updates": None})
+
+
+def plan_epochs(updates: float, per_epoch: int) -> int:
+    """The epochs for so many updates; a recipe that would have too few on these data gets more."""
+    wanted = updates if updates >= ENOUGH_UPDATES else LEAST_UPDATES
+    return max(1, min(math.ceil(wanted / per_epoch), MOST_UPDATES // per_epoch))
 
 
 # The model.
