@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
-from antiphon.autoconfig.columns import find_columns, is_text
-from antiphon.autoconfig.file_tables import FileTable, file_config, find_file_table
+from antiphon.autoconfig.column_kinds import FILE_KINDS
+from antiphon.autoconfig.columns import Columns, find_columns, is_text
+from antiphon.autoconfig.file_tables import file_config
 from antiphon.autoconfig.text_profile import (
     TextProfile,
     TokenChoice,
@@ -41,7 +42,7 @@ from antiphon.config.yaml_text import write_value
 from antiphon.data.encode import describe_hold_out
 from antiphon.data.lines import read_lines
 from antiphon.data.pairs import DropLog, Pair, file_paths, read_pairs
-from antiphon.errors import DataError
+from antiphon.errors import DataError, UserError
 from antiphon.text import format_reasons, plural
 
 __all__ = ["Suggestion", "suggest_config"]
@@ -54,37 +55,45 @@ MIN_SUBWORD_CHARACTERS = 5_000_000  # a text with fewer is learnt as characters,
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A configuration and the reasons for its values."""
+    """A configuration, the reasons for its values, and warnings."""
 
     config: Config
     reasons: list[str]
+    warnings: list[str] = field(default_factory=list)
 
 
-def suggest_config(files: list[str]) -> Suggestion:
-    """A configuration from the first lines of one file of pairs, two parallel files, or one file of plain text."""
-    if len(files) == 1 and is_text(file_paths(files[0])[0][1]):
+def suggest_config(files: list[str], sources: Sequence[str] = (), target: Sequence[str] = ()) -> Suggestion:
+    """A configuration from the first lines of one file of pairs, two parallel files, or one file of plain text.
+
+    `sources` and `target` are columns of a table, by name or number, that the user chose.
+    """
+    chosen = bool(sources or target)
+    if len(files) == 2:
+        if chosen:
+            raise UserError(
+                f"{files[0]} and {files[1]} are the source and the target; --source and --target choose "
+                "columns of one table"
+            )
+        return suggest_for_pairs(files, None)
+    [(name, path)] = file_paths(files[0])
+    if not chosen and is_text(path):
         return suggest_for_text(files[0])
-    if len(files) == 1 and (table := find_file_table(file_paths(files[0])[0][1], files[0])):
-        return suggest_for_files(files[0], table)
-    return suggest_for_pairs(files)
+    columns = find_columns(path, name, sources, target)
+    suggest = suggest_for_files if columns.kind in FILE_KINDS else suggest_for_pairs
+    return replace(suggest(files, columns), warnings=columns.warnings)
 
 
-def suggest_for_files(file: str, table: FileTable) -> Suggestion:
+def suggest_for_files(files: list[str], columns: Columns) -> Suggestion:
     """A configuration for a table with a column of paths and perhaps further texts."""
-    reasons = [table.reason]
-    source: dict[str, Any] = {"kind": table.kind, "column": table.column}
-    sources = [source, *({"kind": "text", "column": column} for column in table.texts)]
-    target = {"column": table.target}
-    data = DataConfig.model_validate(
-        {"train": file, "dev": find_dev([file]), "source": sources if table.texts else source, "target": target}
-    )
+    [file], reasons = files, [columns.reason]
+    data = columns.data_config(file, find_dev(files))
     dropped = DropLog()
     pairs = list(itertools.islice(read_pairs(file, data, dropped), SAMPLE_PAIRS))
     if not pairs:
         raise DataError(f"{file}: no usable row ({format_reasons(dropped.reasons) or 'no lines'}); check its columns")
     total = estimate_total([file], pairs)
     data = data.model_copy(update={"hold_out": hold_out(total)})
-    config = file_config(table, data, total, pairs, reasons)
+    config = file_config(columns, data, total, pairs, reasons)
     explain_dev(config.data, reasons)
     return Suggestion(config, reasons)
 
@@ -178,11 +187,11 @@ def text_training_section(data: DataConfig, tokens: float, reasons: list[str]) -
 # Pairs: an encoder-decoder.
 
 
-def suggest_for_pairs(files: list[str]) -> Suggestion:
-    """A configuration for one file of pairs or two parallel files."""
+def suggest_for_pairs(files: list[str], columns: Columns | None) -> Suggestion:
+    """A configuration for one file of pairs or, without columns, two parallel files."""
     train = files[0] if len(files) == 1 else files
     reasons: list[str] = []
-    data = column_section(files, train, reasons)
+    data = column_section(files, columns, reasons)
     dropped = DropLog()
     pairs = list(itertools.islice(read_pairs(train, data, dropped), SAMPLE_PAIRS))
     if not pairs:
@@ -191,9 +200,12 @@ def suggest_for_pairs(files: list[str]) -> Suggestion:
     total = estimate_total(files, pairs)
     unusable = f", {plural(dropped.total, 'lines')} unusable" if dropped.total else ""
     reasons.append(f"pairs: {describe_sample(total, len(pairs))}{unusable}")
-    profiles = TextProfile.of([pair.source for pair in pairs]), TextProfile.of([pair.target for pair in pairs])
-    source, target = map(choose_tokens, profiles)
-    data = data_section(data, profiles, (source, target), total, reasons)
+    profiles = [TextProfile.of(list(cells)) for cells in zip(*(pair.cells for pair in pairs), strict=True)]
+    profiles.append(TextProfile.of([pair.target for pair in pairs]))
+    choices = [choose_tokens(profile) for profile in profiles]
+    *sources, target = choices
+    source = max(sources, key=lambda choice: choice.mean)
+    data = data_section(data, profiles, choices, total, reasons)
     config = Config(
         data=data,
         model=model_section(data, total, reasons),
@@ -206,45 +218,39 @@ def suggest_for_pairs(files: list[str]) -> Suggestion:
     return Suggestion(config, reasons)
 
 
-def column_section(files: list[str], train: str | list[str], reasons: list[str]) -> DataConfig:
+def column_section(files: list[str], columns: Columns | None, reasons: list[str]) -> DataConfig:
     """The data section with files and columns only."""
     dev = find_dev(files)
-    if len(files) == 2:
+    if columns is None:
         reasons.append(f"two parallel files: {files[0]} is the source, {files[1]} the target")
-        return DataConfig(train=train, dev=dev)
-    [(name, path)] = file_paths(files[0])
-    columns = find_columns(path, name)
+        return DataConfig(train=files, dev=dev)
     reasons.append(columns.reason)
-    return DataConfig(
-        train=train, dev=dev, source=TextConfig(column=columns.source), target=TextConfig(column=columns.target)
-    )
+    return columns.data_config(files[0], dev)
 
 
 def data_section(
-    data: DataConfig,
-    profiles: tuple[TextProfile, TextProfile],
-    choices: tuple[TokenChoice, TokenChoice],
-    total: int,
-    reasons: list[str],
+    data: DataConfig, profiles: list[TextProfile], choices: list[TokenChoice], total: int, reasons: list[str]
 ) -> DataConfig:
-    """The data section with the tokens, vocabularies and lengths of both sides, and the development set."""
-    assert data.text is not None
-    names, (left, right) = ("source", "target"), (profile.characters for profile in profiles)
-    sides = [with_tokens(text, choice, total) for text, choice in zip((data.text, data.target), choices, strict=True)]
+    """The data section with the tokens, vocabularies and lengths of all sides, and the development set."""
+    names = [f"{data.place(number)}" for number in range(len(data.sources))] + ["data.target"]
+    texts = [side for side in (*data.sources, data.target) if isinstance(side, TextConfig)]
+    sides = [with_tokens(text, choice, total) for text, choice in zip(texts, choices, strict=True)]
     both = all(choice.tokens == "bpe" for choice in choices)
+    left, right = frozenset().union(*(profile.characters for profile in profiles[:-1])), profiles[-1].characters
     overlap = len(left & right) / max(1, len(left | right))
     shared = both and overlap > 0.5
     for name, choice in zip(names, choices, strict=True):
-        reasons.append(f"data.{name}.tokens {choice.tokens}: {choice.reason}")
+        reasons.append(f"{name}.tokens {choice.tokens}: {choice.reason}")
     for name, text in zip(names, sides, strict=True):
         if text.tokens == "bpe":
-            reasons.append(f"data.{name}.vocabulary {text.vocabulary}: sub-words for {total:,} pairs")
+            reasons.append(f"{name}.vocabulary {text.vocabulary}: sub-words for {total:,} pairs")
     if both:
         reasons.append(f"data.shared_vocabulary {str(shared).lower()}: {overlap:.0%} of the characters are common")
     for name, text, choice in zip(names, sides, choices, strict=True):
         cut = "longer ones are left out; " if choice.longest > text.max_length else ""
-        reasons.append(f"data.{name}.max_length {text.max_length}: {cut}the longest seen has {choice.longest} tokens")
-    changes = {"source": sides[0], "target": sides[1], "shared_vocabulary": shared, "hold_out": hold_out(total)}
+        reasons.append(f"{name}.max_length {text.max_length}: {cut}the longest seen has {choice.longest} tokens")
+    source = sides[0] if len(sides) == 2 else sides[:-1]
+    changes = {"source": source, "target": sides[-1], "shared_vocabulary": shared, "hold_out": hold_out(total)}
     data = data.model_copy(update=changes)
     explain_dev(data, reasons)
     return data
@@ -254,7 +260,7 @@ def model_section(data: DataConfig, total: int, reasons: list[str]) -> EncoderDe
     """A model whose size suits the number of pairs."""
     size = next((size for limit, size in ((2_000, 64), (20_000, 128), (500_000, 256)) if total < limit), 512)
     dropout = 0.3 if total < 20_000 else 0.2
-    sides = [side.tokens for side in (data.text, data.target) if side]
+    sides = [side.tokens for side in (*data.sources, data.target) if isinstance(side, TextConfig)]
     embedding = size if "bpe" in sides else max(32, size // 2)
     reasons.append(f"model sizes {size}, embeddings {embedding}, dropout {dropout}: for {total:,} pairs")
     return EncoderDecoderConfig(
