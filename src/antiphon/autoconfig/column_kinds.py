@@ -24,6 +24,7 @@ Kind = Literal[
 ]  # fmt: skip
 MIN_SHARE = 0.9  # of the cells that have to be of a kind
 MIN_FILLED = 0.5  # of the cells of a column that is worth reading
+MIN_FILLED_SOURCE = 0.1  # if its name is that of a source, such as the optional input of an instruction
 SAMPLE_FILES = 40
 FILE_SUFFIXES = {
     "image": IMAGE_SUFFIXES,
@@ -110,7 +111,8 @@ class ColumnSample:
     @cached_property
     def kind(self) -> Kind:
         """The kind of most values, the most telling first."""
-        if len(self.values) < MIN_FILLED * len(self.cells) or not self.values:
+        filled = MIN_FILLED_SOURCE if self.role == "source" else MIN_FILLED
+        if len(self.values) < filled * len(self.cells) or not self.values:
             return "empty"
         if file := file_kind(self.values, self.folder):
             return file
@@ -118,9 +120,9 @@ class ColumnSample:
             return "constant"
         checks: tuple[tuple[Kind, Callable[[], bool]], ...] = (
             ("running", lambda: is_running(self.values)),
-            ("id", self._is_id),
             ("date", lambda: most(self.values, lambda cell: DATE.fullmatch(cell) is not None)),
             ("url", lambda: most(self.values, lambda cell: WEB.search(cell) is not None)),
+            ("id", self._is_id),
             ("features-of-words", self._is_features),
             ("label", self._is_label),
             ("number", lambda: most(self.values, is_number)),

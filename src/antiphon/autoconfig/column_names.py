@@ -21,32 +21,34 @@ def names_of(text: str) -> list[str]:
 
 # The first known name decides if a table has several. English, German, French, Spanish, Russian, Chinese.
 SOURCES = names_of(
-    "source src input x word words grapheme graphemes spelling orthography lemma term question prompt instruction text "
-    "sentence premise hypothesis passage context article document dialogue conversation utterance message review tweet "
-    "comment body title content expression equation formula numeral roman front "
-    "quelle eingabe wort wörter frage satz vokabel begriff ausdruck rechnung nachricht mot phrase texte palabra frase "
-    "pregunta texto слово вопрос предложение текст исходный лемма выражение 原文 问题 文本 词 词语 句子 内容 汉字"
+    "source src input x word words grapheme graphemes spelling orthography lemma term question prompt instruction "
+    "text sentence premise hypothesis passage context article document dialogue conversation utterance message "
+    "review tweet comment body title content expression equation formula numeral roman front singular infinitive "
+    "present original headword vocabulary story problem post kanji hangul cyrillic infinitiv quelle eingabe wort "
+    "wörter frage satz vokabel begriff ausdruck rechnung nachricht mot phrase texte palabra frase pregunta texto "
+    "слово вопрос предложение текст исходный лемма выражение 原文 问题 文本 词 词语 句子 内容 汉字"
 )
 TARGETS = names_of(
     "target tgt trg output y gold answer answers response reply pronunciation phonemes phones phoneme ipa arpabet "
     "transcription transcript form inflection inflected translation reference references ref label labels class "
-    "category sentiment intent emotion entailment duplicate result sql query code completion caption summary headline "
-    "highlights normalized normalised correction corrected meaning definition plural chosen back value "
-    "ziel ausgabe antwort übersetzung aussprache bedeutung kategorie klasse ergebnis zusammenfassung mehrzahl "
-    "bewertung réponse traduction prononciation respuesta traducción pronunciación etiqueta "
-    "ответ перевод произношение метка класс категория результат форма значение 译文 答案 标签 类别 拼音 翻译 回答"
+    "category sentiment intent emotion entailment duplicate result sql query code completion caption summary "
+    "headline highlights normalized normalised correction corrected meaning definition plural chosen back value "
+    "past participle simplified kana romaji pinyin romanization transliteration expansion solution ziel ausgabe "
+    "antwort übersetzung aussprache bedeutung kategorie klasse ergebnis zusammenfassung mehrzahl bewertung réponse "
+    "traduction prononciation respuesta traducción pronunciación etiqueta ответ перевод произношение метка класс "
+    "категория результат форма значение 译文 答案 标签 类别 拼音 翻译 回答"
 )
 IDS = names_of("id ids idx uid uuid guid hash md5 sha sha1 sha256 checksum rowid номер 编号 序号")
 # Identifiers only if their values look like it: "no" is Norwegian, too.
 DOUBTFUL_IDS = ["no", "nr", "num", "number", "nummer", "index", "key", "code", "row", "line", "seq", "#", "№", ""]
 OTHERS = names_of(
-    "score scores rating stars confidence probability weight count counts frequency freq length date datetime day year "
-    "time timestamp created updated start end duration url uri link href source_url author user username speaker "
-    "annotator worker lang language split domain license licence attribution comments note notes remark remarks "
-    "tags tag pos gender chapter unit lesson deck level price page file filename version status "
-    "datum zeit uhrzeit autor sprache wortart genus notiz notizen kommentar bemerkung bemerkungen anmerkung preis "
-    "lektion kapitel beispiel example examples beispielsatz hint дата автор язык комментарий примечание цена пример "
-    "日期 作者 备注 词性 评分"
+    "score scores rating stars confidence probability weight count counts frequency freq length date datetime day "
+    "year time timestamp created updated start end duration url uri link href source_url author user username "
+    "speaker annotator worker lang language split domain license licence attribution comments note notes remark "
+    "remarks tags tag pos gender chapter unit lesson deck level price page file filename version status datum zeit "
+    "uhrzeit autor sprache wortart genus notiz notizen kommentar bemerkung bemerkungen anmerkung preis lektion "
+    "kapitel beispiel example examples beispielsatz hint дата автор язык комментарий примечание цена пример 日期 作者 "
+    "备注 词性 评分"
 )
 # Sources that belong together: all of them are read if there are several.
 COMBINED = names_of(

@@ -292,10 +292,11 @@ def no_choice_message(sample: Sample, name: str) -> str:
         else f"{sample.label(column)} (empty)"
         for column in sample.columns
     ]
-    keys = [shlex.quote(str(sample.key(column))) for column in sample.columns]
+    ranked = sorted(sample.columns, key=lambda column: column.kind not in ("text", "label"))
+    keys = [shlex.quote(str(sample.key(column))) for column in ranked]
     return (
         f"{name}: no two columns that look like a source and a target: {', '.join(shown)}; choose them, for example: "
-        f"antiphon init {shlex.quote(name)} --source {keys[0]} --target {keys[-1]}"
+        f"antiphon init {shlex.quote(name)} --source {keys[0]} --target {keys[1]}"
     )
 
 

@@ -28,6 +28,8 @@ def header_score(first: list[str], below: list[ColumnSample]) -> int:
     kinds = sum(kind_score(name, column) for name, column in filled)
     if not all(column.kind == "label" for column in below):
         kinds += sum(label_score(name, column) for name, column in filled)
+    if all(differs_in_case(name, column.values) for name, column in filled):
+        kinds += len(filled)
     scripts = max(script_score(name, column) for name, column in filled)
     length = max(length_score(name, column) for name, column in filled)
     return name_score([name for name, _ in filled]) + kinds + scripts + length
@@ -94,7 +96,7 @@ def label_score(name: str, column: ColumnSample) -> int:
 
 
 def class_score(name: str, column: ColumnSample) -> int:
-    """Letters, spaces, case and marks of all values that the cell does not have."""
+    """Letters, case and marks of all values that the cell does not have."""
     values = column.values
     if len(values) < 3:
         return 0
@@ -105,6 +107,14 @@ def class_score(name: str, column: ColumnSample) -> int:
     ends = all(value.rstrip()[-1] in SENTENCE_ENDS for value in values)
     digits = all(re.search(r"\d|[;|=]", value) for value in values) and name.isalpha()
     return int(upper) + int(ends) + int(digits)
+
+
+def differs_in_case(name: str, values: list[str]) -> bool:
+    """True if the first letter is a capital and those of the values are not, or the other way round."""
+    if len(values) < 5 or name[0].lower() == name[0].upper():
+        return False
+    same = sum(value[0].isupper() == name[0].isupper() for value in values if value[0].isalpha())
+    return same <= 0.05 * len(values) and all(value[0].isalpha() for value in values)
 
 
 def script_score(name: str, column: ColumnSample) -> int:
