@@ -87,6 +87,7 @@ LANGUAGES = {
     "vi": "vie vietnamese vietnamesisch",
     "eo": "epo esperanto",
 }
+MOST_WORDS = 3  # of a name
 LANGUAGE_OF = {name: code for code, names in LANGUAGES.items() for name in (code, *names.split())}
 
 
@@ -96,7 +97,9 @@ def role_of(title: str) -> Role:
     for whole in (name, family_of(name)):
         if role := _role_of_word(whole):
             return role
-    words = _words(title)
+    words = _words(title)[: MOST_WORDS + 1]
+    if len(words) > MOST_WORDS:
+        return ""
     roles = [_role_of_word(word) for word in words]
     if roles and roles[-1] in ("id", "other"):
         return roles[-1]
@@ -123,9 +126,11 @@ def family_of(title: str) -> str:
 
 
 def language_of(title: str) -> str:
-    """The language that a name stands for, as its code; empty for other names."""
-    found = [LANGUAGE_OF[word] for word in (title.strip().lower(), *_words(title)) if word in LANGUAGE_OF]
-    return found[0] if found else ""
+    """The language that a name stands for, as its code; empty for other names. `It is` is no name of Italian."""
+    whole = title.strip().lower()
+    words = [word for word in _words(title) if len(word) > 2 or " " not in whole]
+    found = [LANGUAGE_OF[word] for word in (whole, *words) if word in LANGUAGE_OF]
+    return found[0] if found and len(words) <= MOST_WORDS else ""
 
 
 def rank(title: str, names: Iterable[str]) -> int:
