@@ -1,39 +1,80 @@
-"""Source and target among the columns of an unknown file."""
+"""The columns of an unknown table or JSONL file: what they hold, and which are the sources and the target."""
 
 from __future__ import annotations
 
 import itertools
 import json
 import shlex
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from antiphon.autoconfig.column_choice import Choice, choose, usable
+from antiphon.autoconfig.column_kinds import DESCRIPTIONS, FILE_KINDS, ColumnSample
+from antiphon.autoconfig.column_names import name_score
+from antiphon.autoconfig.header import DOUBT, ENOUGH, header_score
 from antiphon.config.schema import DataConfig
 from antiphon.data.lines import read_lines
 from antiphon.data.tables import file_format, is_plain_text, read_table_rows, reads_lines, typical_row
 from antiphon.errors import DataError
+from antiphon.text import nearest, visible
 
-__all__ = ["TARGET_NAMES", "Columns", "find_columns", "is_table", "is_text"]
+__all__ = ["Columns", "find_columns", "is_table", "is_text"]
 
 SAMPLE_LINES = 200
 MIN_CSV_LINES = 20  # fewer lines of prose may all have the same number of commas by chance
-SOURCE_NAMES = (
-    "source", "src", "input", "x", "word", "grapheme", "graphemes", "spelling", "question", "prompt", "text",
-    "sentence", "en",
-)  # fmt: skip
-TARGET_NAMES = (
-    "target", "tgt", "output", "y", "pronunciation", "phonemes", "phones", "ipa", "answer", "completion", "response",
-    "translation", "label", "summary", "query", "trg", "de", "fr", "es",
-)  # fmt: skip
+FLAGS = "--source and --target"
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of source and target, and the reason for the choice."""
+    """The columns of the sources and the target, by name or number, and the reason for the choice.
 
-    source: int | str
-    target: int | str
+    `kinds` has one for each source: text, or that of its files. `header` is true if the first line names the columns.
+    """
+
+    sources: list[int | str]
+    kinds: list[str]
+    target: int | str | list[int | str]
+    header: bool
     reason: str
+    warnings: list[str]
+
+    @property
+    def kind(self) -> str:
+        """The kind of the first source; files come before texts."""
+        return self.kinds[0]
+
+    def data_config(self, train: str, dev: str | list[str] | None) -> DataConfig:
+        """The data section with files and columns only."""
+        sources = [{"kind": kind, "column": column} for kind, column in zip(self.kinds, self.sources, strict=True)]
+        section: dict[str, Any] = {"train": train, "dev": dev, "target": {"column": self.target}}
+        section["source"] = sources if len(sources) > 1 else sources[0]
+        targets = self.target if isinstance(self.target, list) else [self.target]
+        if self.header and not any(isinstance(column, str) for column in (*self.sources, *targets)):
+            section["header"] = True
+        return DataConfig.model_validate(section)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The columns in the first lines of a file."""
+
+    columns: list[ColumnSample]
+    names: str  # "header", "keys" or "" for none
+    warnings: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)  # keys of JSONL whose values are no texts
+
+    def key(self, column: ColumnSample) -> int | str:
+        """The name of a column in the configuration: its title, or its number if it has none of its own."""
+        titles = [other.title for other in self.columns]
+        own = column.title and titles.count(column.title) == 1
+        return column.title if own or self.names == "keys" else column.number
+
+    def label(self, column: ColumnSample) -> str:
+        """The column in a message."""
+        return repr(visible(column.title, keep=" ")) if column.title else str(column.number)
 
 
 def is_text(path: Path) -> bool:
@@ -58,12 +99,65 @@ def is_table(path: Path, data: DataConfig) -> bool:
     return bool(rows) and len(typical_row(rows).cells) > 1
 
 
-def find_columns(path: Path, name: str) -> Columns:
-    """The columns of source and target; DataError if the file has fewer than two columns."""
+def find_columns(path: Path, name: str, sources: Sequence[str] = (), target: Sequence[str] = ()) -> Columns:
+    """The columns of a file. `sources` and `target` are names or numbers that the user chose; the rest is guessed."""
+    sample = json_sample(path, name) if file_format(path) == "jsonl" else table_sample(path, name, [*sources, *target])
+    picked = [pick(sample, wanted, "--source", name) for wanted in sources]
+    references = [pick(sample, wanted, "--target", name) for wanted in target]
+    choice = complete(sample, picked, references)
+    if choice is None:
+        raise DataError(no_choice_message(sample, name))
+    refuse_impossible(sample, choice, name)
+    return described(sample, choice, chosen=bool(picked or references))
+
+
+def described(sample: Sample, choice: Choice, *, chosen: bool) -> Columns:
+    """The choice with its reason, and a warning that names the columns that are not used."""
+    sources = sorted(choice.sources, key=lambda column: column.kind not in FILE_KINDS)
+    keys, targets = [sample.key(column) for column in sources], [sample.key(column) for column in choice.targets]
+    used = {column.number for column in (*sources, *choice.targets)}
+    others = [column for column in sample.columns if column.number not in used and column.values]
+    unused = [sample.label(column) for column in others] + [repr(key) for key in sample.unread]
+    warnings = list(sample.warnings)
+    if unused:
+        noun = f"column {unused[0]} is" if len(unused) == 1 else f"columns {', '.join(unused)} are"
+        warnings.append(f"{noun} not used; {FLAGS} choose others")
+    return Columns(
+        sources=keys,
+        kinds=[column.kind if column.kind in FILE_KINDS else "text" for column in sources],
+        target=targets if len(targets) > 1 else targets[0],
+        header=sample.names == "header",
+        reason=reason_for(sample, sources, choice, chosen=chosen),
+        warnings=warnings,
+    )
+
+
+def reason_for(sample: Sample, sources: list[ColumnSample], choice: Choice, *, chosen: bool) -> str:
+    """The choice in words."""
+    noun = "" if sample.names else "column "
+    names = [f"{noun}{sample.label(column).strip(chr(39))}" for column in sources]
+    targets = [f"{noun}{sample.label(column).strip(chr(39))}" for column in choice.targets]
+    start = {"header": "the first line names the columns", "keys": "JSONL", "": "no header in the first line"}
+    files = "".join(
+        f"; {name} names {DESCRIPTIONS[column.kind]}: data.source.kind {column.kind}"
+        for name, column in zip(names, sources, strict=True)
+        if column.kind in FILE_KINDS
+    )
+    verb = "are the sources" if len(names) > 1 else "is the source"
+    many = f", {len(targets)} references" if len(targets) > 1 else ""
+    return (
+        f"{start[sample.names]}: {' and '.join(names)} {verb}, {' and '.join(targets)} the target{many}"
+        f"{' (--source, --target)' if chosen else ''}{choice.why}{files}"
+    )
+
+
+# The first lines.
+
+
+def table_sample(path: Path, name: str, given: Sequence[str]) -> Sample:
+    """The columns of a table; DataError if it has fewer than two."""
     lines = list(itertools.islice(read_lines(path), SAMPLE_LINES))
     head = [line.text for line in lines]
-    if file_format(path) == "jsonl":
-        return json_columns(head, name)
     table = list(read_table_rows(path, iter(lines)))
     rows = [row for row in table if any(cell.strip() for cell in row.cells)]
     faulty = next((row for row in table if row.fault and head[row.line - 1].strip()), None)
@@ -74,81 +168,136 @@ def find_columns(path: Path, name: str) -> Columns:
     width = len(typical_row(rows).cells) if rows else 0
     if width < 2:
         raise DataError(single_column_message(head, name, "commas" if file_format(path) == "csv" else "tabs"))
-    first, *below = [[cell.strip() for cell in row.cells] for row in rows]
-    if is_header(first, below):
-        source, target = source_and_target(first)
-        others = [cell for cell in first if cell not in (source, target)]
-        reason = f"the first line names the columns: {source} is the source, {target} the target"
-        return Columns(source, target, reason + describe_unused(others))
-    more = f"; the other {width - 2} are not used" if width > 2 else ""
-    return Columns(0, 1, f"no header in the first line: column 0 is the source, column 1 the target{more}")
+    first = next(row for row in table if not row.fault)
+    rows = [row for row in rows if len(row.cells) == width]
+    cells = [[cell.strip() for cell in row.cells] for row in rows]
+    return sample_of_rows(cells, path.parent, name, given, line=rows[0].line, before=rows[0].line - first.line)
 
 
-def json_columns(head: list[str], name: str) -> Columns:
-    """Source and target among the keys whose values are text or lists of text."""
-    keys: dict[str, None] = {}
-    for line in head:
+def sample_of_rows(
+    cells: list[list[str]], folder: Path, name: str, given: Sequence[str], *, line: int, before: int
+) -> Sample:
+    """The columns of rows of one width, from this line on; a header has no readable line before it.
+
+    A name that the user gave makes a header of the line that contains it.
+    """
+    first, *rows = cells
+    titled, below, shown = column_samples(first, rows, folder), column_samples([], cells, folder, 1), ", ".join(first)
+    known = name_score(first) if not rows else header_score(first, below)
+    named = any(wanted in first and not wanted.isdecimal() for wanted in given)
+    if (known >= ENOUGH or named) and not rows:
+        raise DataError(f"{name}: a header ({shown}) and no row below it; add the examples")
+    if (known >= ENOUGH or named) and not before:
+        return Sample(titled, "header")
+    if known >= ENOUGH:
+        fact = f"line {line} ({shown}) looks like a header, but is not the first line, so it is read as an example"
+        return Sample(below, "", [f"{fact}; remove the lines above it"])
+    doubt = f"the first line ({shown}) is read as an example; if it is a header, give its names to {FLAGS}"
+    return Sample(column_samples([], cells, folder), "", [doubt] if known >= DOUBT else [])
+
+
+def column_samples(titles: list[str], rows: list[list[str]], folder: Path, start: int = 0) -> list[ColumnSample]:
+    """The columns of rows of one width, with or without names."""
+    width = len(titles) or len(rows[0])
+    return [
+        ColumnSample(n, titles[n] if titles else "", [row[n] for row in rows[start:]], folder) for n in range(width)
+    ]
+
+
+def json_sample(path: Path, name: str) -> Sample:
+    """The keys whose values are texts or lists of texts; DataError if there are fewer than two."""
+    objects = json_objects(line.text for line in itertools.islice(read_lines(path), SAMPLE_LINES))
+    keys = list(dict.fromkeys(key for value in objects for key in value))
+    cells = {key: [text_of(value.get(key)) for value in objects] for key in keys}
+    texts = [key for key in keys if any(cells[key])]
+    if len(texts) < 2:
+        present = f"only {', '.join(texts)}" if texts else "none"
+        raise DataError(
+            f'{name}: two keys with text are needed, found {present}; write {{"source": ..., "target": ...}}'
+        )
+    columns = [ColumnSample(number, key, cells[key], path.parent) for number, key in enumerate(texts)]
+    return Sample(columns, "keys", unread=[key for key in keys if key not in texts])
+
+
+def json_objects(lines: Iterable[str]) -> list[dict[str, Any]]:
+    """The objects of the lines that can be read."""
+    objects = []
+    for line in lines:
         try:
             value = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        for key, text in value.items() if isinstance(value, dict) else ():
-            if isinstance(text, str) or (
-                isinstance(text, list) and text and all(isinstance(item, str) for item in text)
-            ):
-                keys[key] = None
-    if len(keys) < 2:
-        present = f"only {', '.join(keys)}" if keys else "none"
-        raise DataError(
-            f'{name}: two keys with text are needed, found {present}; write {{"source": ..., "target": ...}}'
-        )
-    source, target = source_and_target(list(keys))
-    others = [key for key in keys if key not in (source, target)]
-    return Columns(
-        source, target, f"JSONL: the key {source} is the source, {target} the target" + describe_unused(others)
+        if isinstance(value, dict):
+            objects.append(value)
+    return objects
+
+
+def text_of(value: Any) -> str:  # noqa: ANN401 (any JSON)
+    """A text, or the first of a list of texts; empty for other values."""
+    if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+        return str(value[0])
+    return value if isinstance(value, str) else ""
+
+
+# The user's choice, and errors.
+
+
+def pick(sample: Sample, wanted: str, flag: str, name: str) -> ColumnSample:
+    """The column that the user named by its title or number."""
+    titles = [column.title for column in sample.columns]
+    for column in sample.columns:
+        if wanted in (column.title, str(column.number)) and not (wanted in titles and column.title != wanted):
+            return column
+    close = nearest(wanted, filter(None, titles))
+    guess = f"did you mean {close!r}? " if close else ""
+    known = ", ".join(map(sample.label, sample.columns))
+    raise DataError(f"{name}: no column {wanted!r} for {flag}; {guess}it has {known}")
+
+
+def complete(sample: Sample, sources: list[ColumnSample], targets: list[ColumnSample]) -> Choice | None:
+    """The user's choice, and the guess for the side that the user did not choose."""
+    if sources and targets:
+        return Choice(sources, targets)
+    guess = choose(sample.columns)
+    if not (sources or targets):
+        return guess
+    rest = [column for column in sample.columns if column not in (*sources, *targets)]
+    guessed = [column for column in (guess.targets if sources else guess.sources) if column in rest] if guess else []
+    free = guessed or usable(rest, 1)[:1]
+    return Choice(sources or free, targets or free) if free else None
+
+
+def refuse_impossible(sample: Sample, choice: Choice, name: str) -> None:
+    """A target is a text, a column is one source, and one source at most has files."""
+    problems = [
+        f"{name}: the column {sample.label(column)} names {DESCRIPTIONS[column.kind]}, but a target is text; "
+        "choose another --target"
+        for column in choice.targets
+        if column.kind in FILE_KINDS
+    ]
+    numbers = [column.number for column in choice.sources]
+    if len(set(numbers)) < len(numbers):
+        problems.append(f"{name}: a column is given twice; name each --source once")
+    if sum(column.kind in FILE_KINDS for column in choice.sources) > 1:
+        problems.append(f"{name}: several columns of files; choose one with --source, and add others to the config")
+    if problems:
+        raise DataError(problems)
+
+
+def no_choice_message(sample: Sample, name: str) -> str:
+    """The columns with an example each, and the command that chooses."""
+    shown = [
+        f"{sample.label(column)} ({DESCRIPTIONS[column.kind]}: {visible(column.values[0][:30], keep=' ')!r})"
+        if column.values
+        else f"{sample.label(column)} (empty)"
+        for column in sample.columns
+    ]
+    ranked = sorted(sample.columns, key=lambda column: column.kind not in ("text", "label"))
+    keys = [shlex.quote(str(sample.key(column))) for column in ranked]
+    return (
+        f"{name}: no two columns that look like a source and a target: {', '.join(shown)}; choose them, for example: "
+        f"antiphon init {shlex.quote(name)} --source {keys[0]} --target {keys[1]}"
     )
-
-
-def is_header(cells: list[str], below: list[list[str]]) -> bool:
-    """True if a first line names columns and is not the first example.
-
-    It has to contain a known name of a source and one of a target (or nothing but known names), and no name may look
-    like a value of its own column: a file of English and German words may begin with `answer` and `Antwort`.
-    """
-    names = [cell.lower() for cell in cells]
-    if len(names) < 2 or len(set(names)) < len(names):
-        return False
-    sources, targets = set(names) & set(SOURCE_NAMES), set(names) & set(TARGET_NAMES)
-    known = (sources and targets) or len(sources | targets) == len(names)
-    columns = [[row[number] for row in below if number < len(row)] for number in range(len(names))]
-    return bool(known) and not any(looks_like_value(name, column) for name, column in zip(names, columns, strict=True))
-
-
-def looks_like_value(name: str, column: list[str]) -> bool:
-    """True if a name may be a value of its column: it is one, or both have at most two letters (x, en)."""
-    if name in {cell.lower() for cell in column}:
-        return True
-    short = sum(len(cell) <= 2 and cell.isalpha() for cell in column)
-    return len(name) <= 2 and 2 * short > len(column)
-
-
-def source_and_target(names: list[str]) -> tuple[str, str]:
-    """Source and target among names: known names first, else the first two."""
-
-    def best(known: tuple[str, ...], besides: str | None) -> str | None:
-        ranked = [name for word in known for name in names if name.lower() == word and name != besides]
-        return ranked[0] if ranked else None
-
-    source = best(SOURCE_NAMES, None)
-    target = best(TARGET_NAMES, source)
-    rest = [name for name in names if name not in (source, target)]
-    source = source or rest.pop(0)
-    return source, target or rest.pop(0)
-
-
-def describe_unused(others: list[str]) -> str:
-    """The columns that are not used, in brackets."""
-    return f" (not used: {', '.join(others)})" if others else ""
 
 
 def single_column_message(head: list[str], name: str, separator: str) -> str:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-import os
-import re
 from collections import Counter
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from antiphon.autoconfig.columns import TARGET_NAMES
+from antiphon.autoconfig.columns import Columns
 from antiphon.autoconfig.settings import Amount, explain_differences, fit_settings, start_from
 from antiphon.autoconfig.tasks import Evidence
 from antiphon.autoconfig.text_profile import TokenChoice, choose_metrics, clamp, round_up
@@ -22,17 +17,13 @@ from antiphon.config.networks import EncoderDecoderConfig
 from antiphon.config.schema import Config, DataConfig, EvaluationConfig, TrainingConfig
 from antiphon.config.sources import AudioConfig, ImageConfig
 from antiphon.data.build_source import file_source
-from antiphon.data.image import SUFFIXES as IMAGE_SUFFIXES
-from antiphon.data.lines import read_lines
 from antiphon.data.pairs import Pair
 from antiphon.data.source import UnreadableError
-from antiphon.data.tables import file_format, read_table_rows, typical_row
 from antiphon.errors import DataError
 from antiphon.text import plural
 
-__all__ = ["FileTable", "file_config", "find_file_table"]
+__all__ = ["file_config"]
 
-SAMPLE_LINES, MIN_SHARE = 200, 0.9  # a column of paths has paths in at least this share of its cells
 SAMPLE_FILES = 40
 AUGMENTATION = ("shift", "scale", "contrast", "masks", "normalise")
 CTC_POSITIONS = 8  # for each token, before a front end that makes one vector of four
@@ -42,95 +33,10 @@ LINE_ASPECT = 3.0  # width / height, above which an image is taken for a line of
 MIN_SHAPES, MIN_RELATED = 10, 0.6  # images, and the correlation of their aspect with the length of their text
 FEW_CHARACTERS = 12  # different ones, such as digits
 Shapes = dict[str, tuple[int, int]]  # width and height of an image by its path
-FILE_SUFFIXES = {
-    "image": IMAGE_SUFFIXES,
-    "audio": (".wav", ".flac", ".ogg"),
-    "features": (".npy", ".npz"),
-}
-TEXT_COLUMNS = (
-    "question",
-    "passage",
-    "context",
-    "premise",
-    "hypothesis",
-    "sentence",
-    "prompt",
-)  # sources beside the files
-TARGET_COLUMNS = (*TARGET_NAMES, "text", "caption", "caption1", "transcript", "transcription", "sentence")
 KIND_NAMES = {"image": "images", "audio": "recordings", "features": "arrays", "frames": "videos"}
 
 
-@dataclass(frozen=True)
-class FileTable:
-    """The kind of the files, the column of their paths, the columns of further texts, and the target."""
-
-    kind: str
-    column: int | str
-    texts: list[int | str]
-    target: int | str | list[int | str]
-    reason: str
-
-
-def find_file_table(path: Path, name: str) -> FileTable | None:
-    """The table by its first column of paths to files of a known kind; None if there is no such column."""
-    if file_format(path) == "jsonl":
-        return None
-    rows = [row for row in read_table_rows(path, itertools.islice(read_lines(path), SAMPLE_LINES)) if not row.fault]
-    if not rows or len(typical_row(rows).cells) < 2:
-        return None
-    width = len(typical_row(rows).cells)
-    first, *below = [row.cells for row in rows if len(row.cells) == width]
-    for number in range(width):
-        cells = [row[number].strip() for row in below or [first]]
-        kind = file_kind(cells, path.parent)
-        if kind is not None:
-            header = bool(below) and file_kind([first[number].strip()], path.parent) is None
-            return choose_columns(kind, number, [cell.strip() for cell in first], name, header=header)
-    return None
-
-
-def file_kind(cells: list[str], folder: Path) -> str | None:
-    """The kind of the files of a column; None if the cells are not paths to files of one kind."""
-    for kind, suffixes in FILE_SUFFIXES.items():
-        if sum(cell.lower().endswith(suffixes) for cell in cells) >= MIN_SHARE * len(cells):
-            return "frames" if kind == "features" and array_rank(folder / cells[0]) > 2 else kind
-    # os.path, unlike pathlib, accepts a sentence that is too long for a path.
-    folders = sum(bool(cell) and os.path.isdir(folder / cell) for cell in cells[:SAMPLE_FILES])
-    return "frames" if folders >= MIN_SHARE * len(cells[:SAMPLE_FILES]) else None
-
-
-def array_rank(path: Path) -> int:
-    """The rank of an .npy array; 0 if it cannot be read."""
-    try:
-        return int(np.load(path, mmap_mode="r", allow_pickle=False).ndim)
-    except (OSError, ValueError, EOFError, AttributeError):
-        return 0
-
-
-def choose_columns(kind: str, number: int, first: list[str], name: str, *, header: bool) -> FileTable:
-    """The columns by the names in the first line; without a header, the first other column is the target."""
-    files = KIND_NAMES[kind]
-    others = [other for other in range(len(first)) if other != number]
-    if not header:
-        reason = f"column {number} names {files}: data.source.kind {kind}; column {others[0]} is the target"
-        return FileTable(kind, number, [], others[0], reason)
-    names = [first[other] for other in others]
-    ranked = [
-        column for word in TARGET_COLUMNS for column in names if column.lower() == word and word not in TEXT_COLUMNS
-    ]
-    caption = next(iter(ranked), names[-1])
-    stem = re.sub(r"\d+$", "", caption)
-    numbered = [column for column in names if stem != caption and re.fullmatch(rf"{re.escape(stem)}\d+", column)]
-    targets = {caption, *numbered}
-    texts: list[int | str] = [column for column in names if column.lower() in TEXT_COLUMNS and column not in targets]
-    target: int | str | list[int | str] = [*numbered] if len(numbered) > 1 else caption
-    reason = f"{name}: the column {first[number]} names {files}: data.source.kind {kind}; {caption} is the target"
-    reason += f", with {len(numbered)} references" if len(numbered) > 1 else ""
-    reason += f"; further sources: {', '.join(map(str, texts))}" if texts else ""
-    return FileTable(kind, first[number], texts, target, reason)
-
-
-def file_config(table: FileTable, data: DataConfig, total: int, pairs: list[Pair], reasons: list[str]) -> Config:
+def file_config(table: Columns, data: DataConfig, total: int, pairs: list[Pair], reasons: list[str]) -> Config:
     """A configuration; `data` has the columns, lengths and sizes are estimated from the first files."""
     source, length = source_section(table, data, pairs, reasons)
     wide = isinstance(source, ImageConfig) and source.width is None
@@ -178,7 +84,7 @@ def without_ctc(base: Config, seen: Evidence, length: float, reasons: list[str])
     return base.model_copy(update={"model": base.model.model_copy(update={"ctc": 0.0})})
 
 
-def source_section(table: FileTable, data: DataConfig, pairs: list[Pair], reasons: list[str]) -> tuple[Any, float]:
+def source_section(table: Columns, data: DataConfig, pairs: list[Pair], reasons: list[str]) -> tuple[Any, float]:
     """The configuration of the files, and their mean length in positions."""
     source = data.sources[0]
     cells = list(dict.fromkeys(pair.cells[0] for pair in pairs))[:SAMPLE_FILES]

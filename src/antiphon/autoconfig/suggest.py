@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
-from antiphon.autoconfig.columns import find_columns, is_text
-from antiphon.autoconfig.file_tables import FileTable, file_config, find_file_table
+from antiphon.autoconfig.column_kinds import FILE_KINDS
+from antiphon.autoconfig.columns import Columns, find_columns, is_text
+from antiphon.autoconfig.file_tables import file_config
 from antiphon.autoconfig.settings import Amount, explain_differences, fit_settings, plan_updates, start_from
 from antiphon.autoconfig.tasks import Evidence
 from antiphon.autoconfig.text_profile import (
@@ -42,7 +43,7 @@ from antiphon.config.yaml_text import write_value
 from antiphon.data.encode import describe_hold_out
 from antiphon.data.lines import read_lines
 from antiphon.data.pairs import DropLog, Pair, file_paths, read_pairs
-from antiphon.errors import DataError
+from antiphon.errors import DataError, UserError
 from antiphon.text import format_reasons, plural
 
 __all__ = ["Suggestion", "suggest_config"]
@@ -55,37 +56,45 @@ MIN_SUBWORD_CHARACTERS = 5_000_000  # a text with fewer is learnt as characters,
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A configuration and the reasons for its values."""
+    """A configuration, the reasons for its values, and warnings."""
 
     config: Config
     reasons: list[str]
+    warnings: list[str] = field(default_factory=list)
 
 
-def suggest_config(files: list[str]) -> Suggestion:
-    """A configuration from the first lines of one file of pairs, two parallel files, or one file of plain text."""
-    if len(files) == 1 and is_text(file_paths(files[0])[0][1]):
+def suggest_config(files: list[str], sources: Sequence[str] = (), target: Sequence[str] = ()) -> Suggestion:
+    """A configuration from the first lines of one file of pairs, two parallel files, or one file of plain text.
+
+    `sources` and `target` are columns of a table, by name or number, that the user chose.
+    """
+    chosen = bool(sources or target)
+    if len(files) == 2:
+        if chosen:
+            raise UserError(
+                f"{files[0]} and {files[1]} are the source and the target; --source and --target choose "
+                "columns of one table"
+            )
+        return suggest_for_pairs(files, None)
+    [(name, path)] = file_paths(files[0])
+    if not chosen and is_text(path):
         return suggest_for_text(files[0])
-    if len(files) == 1 and (table := find_file_table(file_paths(files[0])[0][1], files[0])):
-        return suggest_for_files(files[0], table)
-    return suggest_for_pairs(files)
+    columns = find_columns(path, name, sources, target)
+    suggest = suggest_for_files if columns.kind in FILE_KINDS else suggest_for_pairs
+    return replace(suggest(files, columns), warnings=columns.warnings)
 
 
-def suggest_for_files(file: str, table: FileTable) -> Suggestion:
+def suggest_for_files(files: list[str], columns: Columns) -> Suggestion:
     """A configuration for a table with a column of paths and perhaps further texts."""
-    reasons = [table.reason]
-    source: dict[str, Any] = {"kind": table.kind, "column": table.column}
-    sources = [source, *({"kind": "text", "column": column} for column in table.texts)]
-    target = {"column": table.target}
-    data = DataConfig.model_validate(
-        {"train": file, "dev": find_dev([file]), "source": sources if table.texts else source, "target": target}
-    )
+    [file], reasons = files, [columns.reason]
+    data = columns.data_config(file, find_dev(files))
     dropped = DropLog()
     pairs = list(itertools.islice(read_pairs(file, data, dropped), SAMPLE_PAIRS))
     if not pairs:
         raise DataError(f"{file}: no usable row ({format_reasons(dropped.reasons) or 'no lines'}); check its columns")
     total = estimate_total([file], pairs)
     data = data.model_copy(update={"hold_out": hold_out(total)})
-    config = file_config(table, data, total, pairs, reasons)
+    config = file_config(columns, data, total, pairs, reasons)
     explain_dev(config.data, reasons)
     return Suggestion(config, reasons)
 
@@ -170,11 +179,11 @@ def text_training_section(data: DataConfig, tokens: float, reasons: list[str]) -
 # Pairs: an encoder-decoder.
 
 
-def suggest_for_pairs(files: list[str]) -> Suggestion:
-    """A configuration for one file of pairs or two parallel files."""
+def suggest_for_pairs(files: list[str], columns: Columns | None) -> Suggestion:
+    """A configuration for one file of pairs or, without columns, two parallel files."""
     train = files[0] if len(files) == 1 else files
     reasons: list[str] = []
-    data = column_section(files, train, reasons)
+    data = column_section(files, columns, reasons)
     dropped = DropLog()
     pairs = list(itertools.islice(read_pairs(train, data, dropped), SAMPLE_PAIRS))
     if not pairs:
@@ -222,18 +231,14 @@ def general_config(data: DataConfig, amount: Amount, target: TokenChoice) -> Con
     )
 
 
-def column_section(files: list[str], train: str | list[str], reasons: list[str]) -> DataConfig:
+def column_section(files: list[str], columns: Columns | None, reasons: list[str]) -> DataConfig:
     """The data section with files and columns only."""
     dev = find_dev(files)
-    if len(files) == 2:
+    if columns is None:
         reasons.append(f"two parallel files: {files[0]} is the source, {files[1]} the target")
-        return DataConfig(train=train, dev=dev)
-    [(name, path)] = file_paths(files[0])
-    columns = find_columns(path, name)
+        return DataConfig(train=files, dev=dev)
     reasons.append(columns.reason)
-    return DataConfig(
-        train=train, dev=dev, source=TextConfig(column=columns.source), target=TextConfig(column=columns.target)
-    )
+    return columns.data_config(files[0], dev)
 
 
 # The development set, and the number of examples.

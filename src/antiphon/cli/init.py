@@ -22,11 +22,20 @@ def init(
         ),
     ],
     out: Annotated[Path, typer.Option(help="The configuration to write; - for stdout.")] = Path("config.yaml"),
+    source: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="A column to read, by name or number from 0; repeatable: several sources."),
+    ] = None,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="The column to learn; repeatable: several references."),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
 ) -> None:
     """Inspect the data and write a configuration for it.
 
-    The configuration is complete, every key is explained, and the reason for each choice is printed.
+    The configuration is complete, every key is explained, and the reason for each choice is printed. Columns of a table
+    that are not used are named; --source and --target choose others.
     """
     from antiphon.autoconfig.suggest import suggest_config
     from antiphon.config.yaml_text import explained_yaml
@@ -36,10 +45,14 @@ def init(
     pair_files(data)
     if str(out) != "-" and out.exists() and not force:
         raise UserError(f"{out}: already exists; give another name with --out, or --force to overwrite it")
-    suggestion = suggest_config(data)
+    suggestion = suggest_config(data, source or [], target or [])
     for reason in suggestion.reasons:
         say(reason)
-    text = f"# Written by: antiphon init {visible(shlex.join(data), keep=' ')}\n\n{explained_yaml(suggestion.config)}"
+    for warning in suggestion.warnings:
+        say(f"warning: {warning}")
+    chosen = [f"--{flag}={name}" for flag, names in (("source", source), ("target", target)) for name in names or []]
+    command = visible(shlex.join([*data, *chosen]), keep=" ")
+    text = f"# Written by: antiphon init {command}\n\n{explained_yaml(suggestion.config)}"
     if str(out) == "-":
         print(text, end="")
         return
