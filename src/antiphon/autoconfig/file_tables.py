@@ -43,7 +43,8 @@ def file_config(table: Columns, data: DataConfig, total: int, pairs: list[Pair],
     seen = Evidence.of(pairs, [source.kind for source in data.sources], total, wide=wide)
     recipe = base = start_from(seen, reasons)
     if base is not None:
-        source, base = with_augmentation(source, base.data.sources[0], length), without_ctc(base, seen, length, reasons)
+        base = without_ctc(base, seen, length, reasons)
+        source, length = with_augmentation(source, base.data.sources[0], length)
     data = data.model_copy(update={"source": [source, *data.sources[1:]] if len(data.sources) > 1 else source})
     texts = fit_texts(data, seen, base.data if base else None, reasons, files=length)
     base = base or general_file_config(texts.data, texts.target, length, reasons)
@@ -65,14 +66,15 @@ def general_file_config(data: DataConfig, target: TokenChoice, length: float, re
     )
 
 
-def with_augmentation(source: Any, recipe: Any, length: float) -> Any:  # noqa: ANN401 (any section of files)
-    """The section with the augmentation of a recipe for the same kind of files; masks are as wide as it says."""
+def with_augmentation(source: Any, recipe: Any, length: float) -> tuple[Any, float]:  # noqa: ANN401 (any section of files)
+    """The section with the augmentation of a recipe for the same kind of files, and the mean length with it."""
     if source.kind != recipe.kind:
-        return source
+        return source, length
     changes = {key: getattr(recipe, key) for key in AUGMENTATION if hasattr(recipe, key)}
     if source.kind == "audio" and length < SHORT_SOUND:
         changes["step"] = recipe.step
-    return source.model_copy(update=changes)
+        length *= source.step / recipe.step
+    return source.model_copy(update=changes), length
 
 
 def without_ctc(base: Config, seen: Evidence, length: float, reasons: list[str]) -> Config:
