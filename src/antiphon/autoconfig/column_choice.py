@@ -123,7 +123,7 @@ def sources_for(target: ColumnSample, rest: list[ColumnSample]) -> list[ColumnSa
     texts = [column for column in rest if column.kind in ("text", "features-of-words")]
     if len(texts) > 1 and (target.kind == "label" or is_short_answer(target, texts)):
         return texts[:2]
-    return (texts or rest)[:1]
+    return texts[:1] or rest[: MOST_SOURCES - 1]
 
 
 def belongs_together(column: ColumnSample) -> bool:

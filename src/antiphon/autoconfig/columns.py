@@ -139,7 +139,7 @@ def reason_for(sample: Sample, sources: list[ColumnSample], choice: Choice, *, c
     targets = [f"{noun}{sample.label(column).strip(chr(39))}" for column in choice.targets]
     start = {"header": "the first line names the columns", "keys": "JSONL", "": "no header in the first line"}
     files = "".join(
-        f"; {name} names {DESCRIPTIONS[column.kind]}: data.source.kind {column.kind}"
+        f"; {name} has paths of {DESCRIPTIONS[column.kind]}: data.source.kind {column.kind}"
         for name, column in zip(names, sources, strict=True)
         if column.kind in FILE_KINDS
     )
@@ -270,7 +270,7 @@ def complete(sample: Sample, sources: list[ColumnSample], targets: list[ColumnSa
 def refuse_impossible(sample: Sample, choice: Choice, name: str) -> None:
     """A target is a text, a column is one source, and one source at most has files."""
     problems = [
-        f"{name}: the column {sample.label(column)} names {DESCRIPTIONS[column.kind]}, but a target is text; "
+        f"{name}: the column {sample.label(column)} has paths of {DESCRIPTIONS[column.kind]}, but a target is text; "
         "choose another --target"
         for column in choice.targets
         if column.kind in FILE_KINDS
