@@ -151,10 +151,9 @@ def test_kinds_of_columns(kind: str, values: list[str]) -> None:
 
 
 def test_a_remark_says_why_the_form_is_the_target() -> None:
-    reason = find_columns(ZOO / "sigmorphon.tsv", "sigmorphon.tsv").reason
-    assert reason == (
-        "no header in the first line: column 0 and column 2 are the sources, column 1 the target; words with grammatical "
-        "features, so the form is the target"
+    assert find_columns(ZOO / "sigmorphon.tsv", "sigmorphon.tsv").reason == (
+        "no header in the first line: column 0 and column 2 are the sources, column 1 the target; words with "
+        "grammatical features, so the form is the target"
     )
 
 
@@ -174,6 +173,12 @@ def test_labels_in_every_place() -> None:
     assert (columns_of(rows).sources, columns_of(rows).target) == ([0], 1)
     turned = columns_of([row[::-1] for row in rows])
     assert (turned.sources, turned.target) == ([1], 0)
+
+
+def test_a_file_that_is_sorted_by_its_labels() -> None:
+    rows = [(sentence, sentence[::-1], "yes") for sentence in SENTENCES]
+    columns = columns_of([("sentence1", "sentence2", "label"), *rows])
+    assert (columns.sources, columns.target) == (["sentence1", "sentence2"], "label")
 
 
 # The user's choice.

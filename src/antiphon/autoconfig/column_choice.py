@@ -49,7 +49,8 @@ def usable(columns: list[ColumnSample], wanted: int) -> list[ColumnSample]:
         column
         for column in allowed
         if (column.kind in TEXTS and column.role != "other")
-        or (column.role in ("source", "target") and column.kind not in ("constant", "running", "id"))
+        or (column.role == "target" and column.kind not in ("running", "id"))  # constant, if sorted by it
+        or (column.role == "source" and column.kind in ("number", "date"))
     ]
     for kinds in SECOND_CHOICE:
         if len(good) < wanted:

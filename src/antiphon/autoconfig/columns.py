@@ -22,7 +22,7 @@ from antiphon.text import nearest, visible
 
 __all__ = ["Columns", "find_columns", "is_table", "is_text"]
 
-SAMPLE_LINES = 200
+SAMPLE_LINES = 2000
 MIN_CSV_LINES = 20  # fewer lines of prose may all have the same number of commas by chance
 FLAGS = "--source and --target"
 
@@ -296,7 +296,8 @@ def no_choice_message(sample: Sample, name: str) -> str:
     keys = [shlex.quote(str(sample.key(column))) for column in ranked]
     return (
         f"{name}: no two columns that look like a source and a target: {', '.join(shown)}; choose them, for example: "
-        f"antiphon init {shlex.quote(name)} --source {keys[0]} --target {keys[1]}"
+        f"antiphon init {shlex.quote(name)} --source {keys[0]} --target {keys[1]}; or, for a language model of one "
+        f"column: antiphon train lm-lstm data.train={shlex.quote(name)} data.target.column={keys[0]}"
     )
 
 
