@@ -214,6 +214,16 @@ def test_the_user_chooses_a_key() -> None:
     assert (data.source.column, data.target.column) == ("body", "title")
 
 
+def test_a_list_of_texts_is_a_target() -> None:
+    rows = [{"ways": [s, s[::-1]], "plain": s[2:]} for s in SENTENCES]
+    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    columns = find_columns(Path("rows.jsonl"), "rows.jsonl")
+    assert (columns.sources, columns.target) == (["plain"], "ways")
+    with pytest.raises(DataError) as caught:
+        find_columns(Path("rows.jsonl"), "rows.jsonl", ["ways"], ["plain"])
+    assert "'ways' has lists of texts, which only a target can be" in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("source", "target", "words"),
     [

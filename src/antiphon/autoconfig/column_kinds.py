@@ -71,6 +71,7 @@ class ColumnSample:
     title: str
     cells: list[str]
     folder: Path = field(default=Path(), compare=False)  # that paths are relative to
+    lists: bool = False  # of texts: several references, so the column can only be a target
 
     @cached_property
     def values(self) -> list[str]:
@@ -80,6 +81,8 @@ class ColumnSample:
     @cached_property
     def role(self) -> Role:
         """The role that the name suggests."""
+        if self.lists:
+            return "target"
         return role_of(self.title) if self.title else ""
 
     @cached_property

@@ -215,7 +215,8 @@ def json_sample(path: Path, name: str) -> Sample:
         raise DataError(
             f'{name}: two keys with text are needed, found {present}; write {{"source": ..., "target": ...}}'
         )
-    columns = [ColumnSample(number, key, cells[key], path.parent) for number, key in enumerate(texts)]
+    lists = {key for value in objects for key in value if isinstance(value[key], list)}
+    columns = [ColumnSample(n, key, cells[key], path.parent, lists=key in lists) for n, key in enumerate(texts)]
     return Sample(columns, "keys", unread=[key for key in keys if key not in texts])
 
 
@@ -274,6 +275,11 @@ def refuse_impossible(sample: Sample, choice: Choice, name: str) -> None:
         "choose another --target"
         for column in choice.targets
         if column.kind in FILE_KINDS
+    ]
+    problems += [
+        f"{name}: {sample.label(column)} has lists of texts, which only a target can be; choose another --source"
+        for column in choice.sources
+        if column.lists
     ]
     numbers = [column.number for column in choice.sources]
     if len(set(numbers)) < len(numbers):
