@@ -48,6 +48,27 @@ def test_init_to_stdout(antiphon, pairs: Path) -> None:  # noqa: ANN001
     assert not Path("config.yaml").exists()
 
 
+def test_init_names_what_it_does_not_use(antiphon) -> None:  # noqa: ANN001
+    rows = "".join(f"{number}\t{'ab' * (number + 1)}\t{'ba' * (number + 1)}\n" for number in range(20))
+    Path("numbered.tsv").write_text(f"id\tword\tplural\n{rows}")
+    ended = antiphon("init", "numbered.tsv")
+    assert ended.code == 0
+    assert "antiphon: warning: column 'id' is not used; --source and --target choose others\n" in ended.err
+    assert [source.column for source in read_config("config.yaml").data.sources] == ["word"]
+
+
+def test_init_with_columns_that_the_user_chose(antiphon) -> None:  # noqa: ANN001
+    rows = "".join(f"{'ab' * number}\t{'ba' * number}\t{'c' * number}\n" for number in range(1, 20))
+    Path("three.tsv").write_text(f"one\ttwo\tthree\n{rows}")
+    ended = antiphon("init", "three.tsv", "--source", "two", "--source", "three", "--target", "0", "--out", "-")
+    assert ended.out.startswith("# Written by: antiphon init three.tsv --source=two --source=three --target=0\n")
+    wrong = antiphon("init", "three.tsv", "--source", "twoo", "--target", "one")
+    assert (wrong.code, wrong.err) == (
+        2,
+        "antiphon: three.tsv: no column 'twoo' for --source; did you mean 'two'? it has 'one', 'two', 'three'\n",
+    )
+
+
 def test_init_of_what_is_not_there(antiphon) -> None:  # noqa: ANN001
     ended = antiphon("init", "nowhere.tsv")
     assert ended.code == 2

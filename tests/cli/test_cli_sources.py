@@ -34,7 +34,7 @@ def test_init_sees_a_column_of_paths(antiphon, place: Path, tmp_path: Path) -> N
     out = tmp_path / "config.yaml"
     ended = antiphon("init", str(place / "data" / "table.tsv"), "--out", str(out))
     assert ended.code == 0, ended.err
-    assert "path is the source, text the target; path names arrays: data.source.kind features" in ended.err
+    assert "path is the source, text the target; path has paths of arrays: data.source.kind features" in ended.err
     written = yaml.safe_load(out.read_text())
     assert written["data"]["source"]["kind"] == "features"
     assert written["data"]["target"]["column"] == "text"
@@ -47,7 +47,10 @@ def test_init_of_a_table_without_a_header(antiphon, place: Path, tmp_path: Path)
     table = place / "data" / "bare.tsv"
     table.write_text("".join(f"arrays/{number}.npy\tword{number}\n" for number in range(30)))
     ended = antiphon("init", str(table), "--out", str(tmp_path / "c.yaml"))
-    assert "column 0 is the source, column 1 the target; column 0 names arrays: data.source.kind features" in ended.err
+    assert (
+        "column 0 is the source, column 1 the target; column 0 has paths of arrays: data.source.kind features"
+        in ended.err
+    )
     assert antiphon("check", str(tmp_path / "c.yaml")).code == 0
 
 
@@ -58,7 +61,7 @@ def test_init_reads_questions_beside_files(antiphon, place: Path, tmp_path: Path
     ]
     table.write_text("features\tquestion\tanswer\n" + "".join(rows))
     ended = antiphon("init", str(table), "--out", str(tmp_path / "c.yaml"))
-    assert "features and question are the sources, answer the target; features names arrays" in ended.err
+    assert "features and question are the sources, answer the target; features has paths of arrays" in ended.err
     kinds = [source["kind"] for source in yaml.safe_load((tmp_path / "c.yaml").read_text())["data"]["source"]]
     assert kinds == ["features", "text"]
     assert antiphon("check", str(tmp_path / "c.yaml")).code == 0

@@ -146,7 +146,7 @@ REFUSED = {
     "blank.csv": "blank.csv: one column only",
     "header-only.csv": "header-only.csv: a header (question, answer) and no row below it; add the examples",
     "id-and-text.csv": "no two columns that look like a source and a target: 'id' (running numbers: '1'), 'text'",
-    "leipzig.tsv": "choose them, for example: antiphon init leipzig.tsv --source 1 --target 0",
+    "leipzig.tsv": "choose them, for example: antiphon init leipzig.tsv --source 1 --target 0; or, for a",
     "log.tsv": "0 (dates: '2024-01-01T08:01:11'), 1 (text: 'The cat sleeps on",
     "links.csv": "'link' (web addresses: 'https://example.org/0'), 'text' (text: ",
     "messages.tsv": "0 (numbers: '830011'), 1 (text: ",

@@ -49,7 +49,8 @@ def usable(columns: list[ColumnSample], wanted: int) -> list[ColumnSample]:
         column
         for column in allowed
         if (column.kind in TEXTS and column.role != "other")
-        or (column.role in ("source", "target") and column.kind not in ("constant", "running", "id"))
+        or (column.role == "target" and column.kind not in ("running", "id"))  # constant, if sorted by it
+        or (column.role == "source" and column.kind in ("number", "date"))
     ]
     for kinds in SECOND_CHOICE:
         if len(good) < wanted:
@@ -123,7 +124,7 @@ def sources_for(target: ColumnSample, rest: list[ColumnSample]) -> list[ColumnSa
     texts = [column for column in rest if column.kind in ("text", "features-of-words")]
     if len(texts) > 1 and (target.kind == "label" or is_short_answer(target, texts)):
         return texts[:2]
-    return (texts or rest)[:1]
+    return texts[:1] or rest[: MOST_SOURCES - 1]
 
 
 def belongs_together(column: ColumnSample) -> bool:

@@ -24,7 +24,7 @@ Kind = Literal[
 ]  # fmt: skip
 MIN_SHARE = 0.9  # of the cells that have to be of a kind
 MIN_FILLED = 0.5  # of the cells of a column that is worth reading
-MIN_FILLED_SOURCE = 0.1  # if its name is that of a source, such as the optional input of an instruction
+MIN_FILLED_NAMED = 0.1  # if its name is that of a source or target, such as the optional input of an instruction
 SAMPLE_FILES = 40
 FILE_SUFFIXES = {
     "image": IMAGE_SUFFIXES,
@@ -71,6 +71,7 @@ class ColumnSample:
     title: str
     cells: list[str]
     folder: Path = field(default=Path(), compare=False)  # that paths are relative to
+    lists: bool = False  # of texts: several references, so the column can only be a target
 
     @cached_property
     def values(self) -> list[str]:
@@ -80,6 +81,8 @@ class ColumnSample:
     @cached_property
     def role(self) -> Role:
         """The role that the name suggests."""
+        if self.lists:
+            return "target"
         return role_of(self.title) if self.title else ""
 
     @cached_property
@@ -111,7 +114,7 @@ class ColumnSample:
     @cached_property
     def kind(self) -> Kind:
         """The kind of most values, the most telling first."""
-        filled = MIN_FILLED_SOURCE if self.role == "source" else MIN_FILLED
+        filled = MIN_FILLED_NAMED if self.role in ("source", "target") else MIN_FILLED
         if len(self.values) < filled * len(self.cells) or not self.values:
             return "empty"
         if file := file_kind(self.values, self.folder):

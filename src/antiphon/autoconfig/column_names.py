@@ -26,7 +26,7 @@ SOURCES = names_of(
     "review tweet comment body title content expression equation formula numeral roman front singular infinitive "
     "present original headword vocabulary story problem post kanji hangul cyrillic infinitiv quelle eingabe wort "
     "wörter frage satz vokabel begriff ausdruck rechnung nachricht mot phrase texte palabra frase pregunta texto "
-    "слово вопрос предложение текст исходный лемма выражение 原文 问题 文本 词 词语 句子 内容 汉字"
+    "слово вопрос предложение текст исходный лемма выражение 原文 问题 文本 词 词语 句子 内容 汉字 smiles reactants mt"
 )
 TARGETS = names_of(
     "target tgt trg output y gold answer answers response reply pronunciation phonemes phones phoneme ipa arpabet "
@@ -36,7 +36,7 @@ TARGETS = names_of(
     "past participle simplified kana romaji pinyin romanization transliteration expansion solution ziel ausgabe "
     "antwort übersetzung aussprache bedeutung kategorie klasse ergebnis zusammenfassung mehrzahl bewertung réponse "
     "traduction prononciation respuesta traducción pronunciación etiqueta ответ перевод произношение метка класс "
-    "категория результат форма значение 译文 答案 标签 类别 拼音 翻译 回答"
+    "категория результат форма значение 译文 答案 标签 类别 拼音 翻译 回答 iupac pe sum total 意思"
 )
 IDS = names_of("id ids idx uid uuid guid hash md5 sha sha1 sha256 checksum rowid номер 编号 序号")
 # Identifiers only if their values look like it: "no" is Norwegian, too.

@@ -22,7 +22,7 @@ from antiphon.text import nearest, visible
 
 __all__ = ["Columns", "find_columns", "is_table", "is_text"]
 
-SAMPLE_LINES = 200
+SAMPLE_LINES = 2000
 MIN_CSV_LINES = 20  # fewer lines of prose may all have the same number of commas by chance
 FLAGS = "--source and --target"
 
@@ -139,7 +139,7 @@ def reason_for(sample: Sample, sources: list[ColumnSample], choice: Choice, *, c
     targets = [f"{noun}{sample.label(column).strip(chr(39))}" for column in choice.targets]
     start = {"header": "the first line names the columns", "keys": "JSONL", "": "no header in the first line"}
     files = "".join(
-        f"; {name} names {DESCRIPTIONS[column.kind]}: data.source.kind {column.kind}"
+        f"; {name} has paths of {DESCRIPTIONS[column.kind]}: data.source.kind {column.kind}"
         for name, column in zip(names, sources, strict=True)
         if column.kind in FILE_KINDS
     )
@@ -215,7 +215,8 @@ def json_sample(path: Path, name: str) -> Sample:
         raise DataError(
             f'{name}: two keys with text are needed, found {present}; write {{"source": ..., "target": ...}}'
         )
-    columns = [ColumnSample(number, key, cells[key], path.parent) for number, key in enumerate(texts)]
+    lists = {key for value in objects for key in value if isinstance(value[key], list)}
+    columns = [ColumnSample(n, key, cells[key], path.parent, lists=key in lists) for n, key in enumerate(texts)]
     return Sample(columns, "keys", unread=[key for key in keys if key not in texts])
 
 
@@ -270,10 +271,15 @@ def complete(sample: Sample, sources: list[ColumnSample], targets: list[ColumnSa
 def refuse_impossible(sample: Sample, choice: Choice, name: str) -> None:
     """A target is a text, a column is one source, and one source at most has files."""
     problems = [
-        f"{name}: the column {sample.label(column)} names {DESCRIPTIONS[column.kind]}, but a target is text; "
+        f"{name}: the column {sample.label(column)} has paths of {DESCRIPTIONS[column.kind]}, but a target is text; "
         "choose another --target"
         for column in choice.targets
         if column.kind in FILE_KINDS
+    ]
+    problems += [
+        f"{name}: {sample.label(column)} has lists of texts, which only a target can be; choose another --source"
+        for column in choice.sources
+        if column.lists
     ]
     numbers = [column.number for column in choice.sources]
     if len(set(numbers)) < len(numbers):
@@ -296,7 +302,8 @@ def no_choice_message(sample: Sample, name: str) -> str:
     keys = [shlex.quote(str(sample.key(column))) for column in ranked]
     return (
         f"{name}: no two columns that look like a source and a target: {', '.join(shown)}; choose them, for example: "
-        f"antiphon init {shlex.quote(name)} --source {keys[0]} --target {keys[1]}"
+        f"antiphon init {shlex.quote(name)} --source {keys[0]} --target {keys[1]}; or, for a language model of one "
+        f"column: antiphon train lm-lstm data.train={shlex.quote(name)} data.target.column={keys[0]}"
     )
 
 

@@ -47,7 +47,7 @@ def looks_like_value(name: str, column: ColumnSample) -> bool:
     if is_number(name) and not is_missing(name):
         return True
     ends = sum(value.rstrip()[-1] in SENTENCE_ENDS for value in values)
-    if name[-1] in SENTENCE_ENDS and 2 * ends >= len(values) > 0:
+    if name[-1] in SENTENCE_ENDS and 2 * ends >= len(values) > 0 and any(value.endswith(name[-1]) for value in values):
         return True
     return is_short_like(name, values) or consists_of_words(name, values)
 
@@ -58,7 +58,9 @@ def names_folder(name: str, values: list[str]) -> bool:
 
 
 def is_short_like(name: str, values: list[str]) -> bool:
-    """True for a name of one or two letters (x, en) above values as short as that."""
+    """True for a name of one or two letters (x, en) above values as short as that; a Chinese name is no longer."""
+    if name.lower() == name.upper():
+        return False
     short = sum(len(value.strip()) <= 2 for value in values)
     return len(name) <= 2 and (2 * short > len(values) or (bool(language_of(name)) and short > 0))
 
@@ -104,7 +106,7 @@ def class_score(name: str, column: ColumnSample) -> int:
     if marks and name.isalpha():
         return 2  # a word above 12+7 or emoji
     upper = all(value.isupper() for value in values) and not name.isupper()
-    ends = all(value.rstrip()[-1] in SENTENCE_ENDS for value in values)
+    ends = name[-1] not in SENTENCE_ENDS and all(value.rstrip()[-1] in SENTENCE_ENDS for value in values)
     digits = all(re.search(r"\d|[;|=]", value) for value in values) and name.isalpha()
     return int(upper) + int(ends) + int(digits)
 
