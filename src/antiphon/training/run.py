@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,10 +27,18 @@ from antiphon.plots.attention_views import draw_answer
 from antiphon.plots.curves import draw_curves
 from antiphon.reports.card import write_card
 from antiphon.reports.report import write_report
-from antiphon.training.checkpoints import Checkpoint, Checkpoints, Progress, average, numerical_environment
+from antiphon.training.checkpoints import Checkpoint, Checkpoints, Progress, average
 from antiphon.training.display import Display, StopRequested, StopSignals
+from antiphon.training.estimate import estimate_training
 from antiphon.training.evaluator import Evaluator
 from antiphon.training.loop import Loop
+from antiphon.training.numerics import (
+    cpu_threads,
+    keep_freed_memory,
+    matmul_precision,
+    numerical_environment,
+    probe_matmul,
+)
 from antiphon.training.optimizers import build_optimizer
 from antiphon.training.run_folder import (
     RunFolder,
@@ -93,7 +100,9 @@ def train_run(config: Config, out: Path, *, display: Display, fresh: bool = Fals
         for warning in prepared.facts["warnings"]:
             display.log(f"warning: {warning}")
         joint = _joint(config, folder, prepared, display)
-        with _threads(config.training.threads), StopSignals() as signals:
+        keep_freed_memory()
+        precision = probe_matmul().precision_for(Checkpoints(folder.checkpoints).matmul_precision())
+        with cpu_threads(config.training.threads), matmul_precision(precision), StopSignals() as signals:
             run = _set_up(config, folder, prepared, display, signals.check)
             reason = run.loop.reason_to_stop()
             if reason and _is_finished(folder, reason):
@@ -111,17 +120,6 @@ def _transfers(model: ModelConfig) -> bool:
     """True if a part begins with the weights of another run, or is frozen."""
     parts = [model.decoder, *getattr(model, "encoders", [])]
     return any(part.from_run is not None or part.freeze for part in parts)
-
-
-@contextmanager
-def _threads(count: int | None) -> Iterator[None]:
-    """Use this number of CPU threads inside the context."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count or before)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _joint(config: Config, folder: RunFolder, prepared: Prepared, display: Display) -> JointNgrams | None:
@@ -215,6 +213,10 @@ def _prepare_folder(run: Run, prepared: Prepared) -> None:
         f"{_describe_data(run.config.data, prepared)}; {model.parameter_count:,} parameters; "
         f"{run.loop.updates_per_epoch:,} updates per epoch, padding {run.loop.padding:.1%}"
     )
+    run.display.log(probe_matmul().describe())
+    if run.progress.update == 0:
+        estimate = estimate_training(run.config.training, model, run.loop.batches, run.loop.plan)
+        run.display.log(estimate.describe())
 
 
 def _describe_data(data: DataConfig, prepared: Prepared) -> str:

@@ -15,8 +15,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import IO, Any
 
-import torch
-
 from antiphon._version import __version__
 from antiphon.config.schema import Config, DataConfig
 from antiphon.config.yaml_text import config_diff
@@ -26,6 +24,7 @@ from antiphon.data.source import Source
 from antiphon.errors import ModelFolderError, RunError
 from antiphon.files import discard, disk_errors, sweep, to_json, write_text
 from antiphon.model_folder import MANIFEST, SOURCE_TOKENIZER, TARGET_TOKENIZER, read_folder_config
+from antiphon.training.numerics import cpu_name, numerical_environment
 
 __all__ = ["RunFolder", "has_same_config", "refuse_changed_config", "refuse_changed_data", "refuse_foreign_folder"]
 
@@ -249,15 +248,7 @@ def environment() -> dict[str, Any]:
         "python": platform.python_version(),
         **{name: metadata.version(name) for name in packages},
         "platform": platform.platform(),
-        "cpu": _cpu(),
+        "cpu": cpu_name(),
         "cores": os.cpu_count(),
-        "threads": torch.get_num_threads(),
+        **numerical_environment(),
     }
-
-
-def _cpu() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text("utf-8").split("\n")
-    except OSError:
-        return platform.processor()
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
