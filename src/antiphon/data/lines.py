@@ -131,7 +131,8 @@ def _recoded(file: BufferedReader | gzip.GzipFile, codec: str, name: str) -> Ite
     # Halves of surrogate pairs pass the decoder, which reads ahead, and stop at the encoder, which knows the line.
     text, number = TextIOWrapper(cast("BinaryIO", file), codec, errors="surrogatepass", newline="\n"), 0
     try:
-        for number, line in enumerate(text, start=1):
+        for line in text:
+            number += 1
             yield line.encode()
     except UnicodeError as error:
         number += isinstance(error, UnicodeDecodeError)  # an odd byte at the end of the file
