@@ -23,8 +23,8 @@ from antiphon.errors import DataError
 from antiphon.text import nearest, visible
 
 __all__ = [
-    "ParsedLine", "Table", "TableSample", "file_format", "has_lines", "is_keyed", "is_plain_text", "open_table",
-    "parse_lines", "reads_lines", "sample_table", "typical_row",
+    "ParsedLine", "Table", "TableSample", "file_format", "has_columns", "has_lines", "is_keyed", "is_plain_text",
+    "open_table", "parse_lines", "reads_lines", "sample_table", "typical_row",
 ]  # fmt: skip
 
 HEAD = 100  # lines that tell the number of columns of a table without a header
@@ -104,6 +104,20 @@ def reads_lines(path: Path, data: DataConfig) -> bool:
     """
     same = data.text is not None and data.text.column == data.target.column == 0
     return is_plain_text(path) and data.delimiter is None and (data.source is None or same)
+
+
+def has_columns(path: Path, data: DataConfig) -> bool:
+    """True if a file of inputs has columns, of which the sources are some.
+
+    The lines of a .tsv may hold the sources alone, with tabs between them, as the lines of a text do.
+    """
+    if file_format(path) != "tsv":
+        return not is_plain_text(path)
+    rows = [row for row in sample_table(path, data, HEAD).rows if not row.fault]
+    if not rows:
+        return False
+    names = {column.name for column in _columns(data)[: len(data.sources) or 1]}
+    return len(typical_row(rows).cells) > max(1, len(data.sources)) or names <= {cell.strip() for cell in rows[0].cells}
 
 
 def open_table(
