@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from antiphon.config.networks import EncoderDecoderConfig, ModelConfig
-from antiphon.config.sections import Natural, OrRegistered, Positive, Section, Share, default_kind
+from antiphon.config.sections import Delimiter, Natural, OrRegistered, Positive, Section, Share, default_kind
 from antiphon.config.sources import AudioConfig, FeaturesConfig, FramesConfig, FrontEndConfig, ImageConfig
 
 __all__ = [
@@ -74,7 +74,7 @@ class DataConfig(Section):
     hold_out: Annotated[float, Field(gt=0.0, lt=0.5)] = Field(
         0.05, description="share of train that is held out as dev when dev is null"
     )
-    delimiter: Annotated[str, Field(pattern=r'^(tab|comma|semicolon|pipe|[^\w\s"])$')] | None = Field(
+    delimiter: Delimiter | None = Field(
         None,
         description="between the columns: tab | comma | semicolon | pipe | another character; null: by the first lines",
     )

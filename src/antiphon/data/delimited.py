@@ -12,11 +12,11 @@ from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from antiphon.config.sections import DELIMITERS
 from antiphon.data.lines import Line
 
 __all__ = ["NUMBER", "TableRow", "find_dialect", "plural_name", "row_head", "split_rows"]
 
-DELIMITERS = {"tab": "\t", "comma": ",", "semicolon": ";", "pipe": "|"}
 # Candidates, the usual one first.
 CSV_DELIMITERS = (",", ";", "\t", "|")
 TEXT_DELIMITERS = ("\t", ";", "|", ",")
@@ -65,8 +65,6 @@ def find_dialect(head: Sequence[Line], kind: str, delimiter: str | None = None) 
     """The dialect of the first lines of a `tsv`, a `csv` or a `text`; a given delimiter stays."""
     if delimiter is None:
         delimiter = "\t" if kind == "tsv" else _find_delimiter(head, kind)
-    else:
-        delimiter = DELIMITERS.get(delimiter, delimiter)
     return Dialect(delimiter, delimiter != "\t" or _is_quoted_tsv(head))
 
 

@@ -123,7 +123,7 @@ def _whole(path: Path, lines: Iterator[Line]) -> Any:  # noqa: ANN401 (any JSON)
     try:
         return json.loads("\n".join(texts))
     except json.JSONDecodeError as error:
-        fact = f"not JSON ({error.msg} at column {error.colno}), or cut off"
+        fact = f"not JSON, or cut off (column {error.colno}: {error.msg.removesuffix(' starting at')})"
         remedy = "write the file again, or put one object on each line and name it .jsonl"
         raise DataError(f"{path}, line {error.lineno}: {fact}; {remedy}") from error
     except RecursionError as error:

@@ -93,8 +93,8 @@ def is_keyed(path: Path) -> bool:
 
 
 def has_lines(path: Path) -> bool:
-    """True if a file is made of lines of text."""
-    return file_format(path) not in ("parquet", "xlsx")
+    """True if the lines of a file are its rows (but for line ends in quotes), so that its size tells their number."""
+    return file_format(path) not in ("json", "parquet", "xlsx")
 
 
 def reads_lines(path: Path, data: DataConfig) -> bool:
