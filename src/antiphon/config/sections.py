@@ -23,10 +23,9 @@ from pydantic_core import PydanticKnownError, core_schema
 from antiphon.registry import Group, known_names, registered, registered_names, reserve
 
 __all__ = [
-    "BUILT_IN", "DELIMITERS", "REGISTERED", "DecoderPositions", "Delimiter",
-    "EncoderPositions", "LearntPositionsConfig", "Natural", "Odd",
-    "OrRegistered", "Positive", "Section", "Share", "SinusoidalPositionsConfig", "choose_encoder", "default_kind",
-    "known_encoder", "odd", "option_problems",
+    "BUILT_IN", "DELIMITERS", "REGISTERED", "DecoderPositions", "Delimiter", "EncoderPositions",
+    "LearntPositionsConfig", "Natural", "Odd", "OrRegistered", "Positive", "Section", "Share",
+    "SinusoidalPositionsConfig", "choose_encoder", "default_kind", "known_encoder", "odd", "option_problems",
 ]  # fmt: skip
 
 

@@ -65,6 +65,10 @@ def find_dialect(head: Sequence[Line], kind: str, delimiter: str | None = None) 
     """The dialect of the first lines of a `tsv`, a `csv` or a `text`; a given delimiter stays."""
     if delimiter is None:
         delimiter = "\t" if kind == "tsv" else _find_delimiter(head, kind)
+    return _dialect(head, delimiter)
+
+
+def _dialect(head: Sequence[Line], delimiter: str) -> Dialect:
     return Dialect(delimiter, delimiter != "\t" or _is_quoted_tsv(head))
 
 
@@ -95,7 +99,7 @@ def _find_delimiter(head: Sequence[Line], kind: str) -> str:
 
 
 def _gives_columns(head: Sequence[Line], delimiter: str) -> bool:
-    rows = [row for row in split_rows(iter(head), Dialect(delimiter, delimiter != "\t")) if row.fault != "empty line"]
+    rows = [row for row in split_rows(iter(head), _dialect(head, delimiter)) if row.fault != "empty line"]
     width, share = _common_width([len(row.cells) for row in rows])
     return width > 1 and share >= SAME_WIDTH
 
@@ -116,27 +120,27 @@ def _is_punctuation(text: str, delimiter: str) -> bool:
 
 
 def _is_quoted_tsv(head: Sequence[Line]) -> bool:
-    """True if the first lines follow the rules of quotes, and some cell shows that its quotes are such marks.
+    """True if the first lines follow the rules of quotes, and something shows that quotes are such marks.
 
-    It is shown by doubled quotes; by rows that have equal widths only if quoted tabs and line ends belong to their
-    cells; by quotes around all cells but numbers; and by quotes around all cells with commas and no others (Excel).
+    It is shown by doubled quotes; by tabs or line ends in quotes without which the rows have more regular widths; by
+    quotes around all cells but numbers; or by quotes around all cells with commas and no others (Excel).
     """
     text = "".join(f"{line.text}\n" for line in head)
     rows = _tsv_cells(text) if '"' in text else []
     cells = [cell for row in rows for cell in row]
     quoted = [cell for cell in cells if cell.startswith('"')]
-    if not quoted:
-        return False
-    if any('""' in cell[1:-1] for cell in quoted):
-        return True
-    _, plain = _common_width([line.text.count("\t") for line in head if line.text.strip()])
+    _, plain_share = _common_width([line.text.count("\t") for line in head if line.text.strip()])
     width, share = _common_width([len(row) for row in rows if row != [""]])
-    if width > 1 and share >= SAME_WIDTH and share > plain:
-        return True
-    if width > 1 and len(rows) > 1 and all(cell[0] == '"' or NUMBER.fullmatch(cell) for cell in cells if cell):
-        return True
+    if not quoted or share < plain_share:
+        return False
     commas = [cell for cell in cells if "," in cell]
-    return commas == quoted and len(commas) >= QUOTED_COMMAS
+    all_quoted = all(not cell or cell[0] == '"' or NUMBER.fullmatch(cell) for cell in cells)
+    return (
+        any('""' in cell[1:-1] for cell in quoted)
+        or (width > 1 and SAME_WIDTH <= share > plain_share)
+        or (width > 1 and len(rows) > 1 and all_quoted)
+        or (commas == quoted and len(commas) >= QUOTED_COMMAS)
+    )
 
 
 def _tsv_cells(text: str) -> list[list[str]]:
