@@ -23,7 +23,7 @@ from antiphon.errors import DataError
 from antiphon.text import nearest, visible
 
 __all__ = [
-    "ParsedLine", "Table", "TableSample", "file_format", "has_columns", "has_lines", "is_keyed", "is_plain_text",
+    "DataTable", "ParsedLine", "TableSample", "file_format", "has_columns", "has_lines", "is_keyed", "is_plain_text",
     "open_table", "parse_lines", "reads_lines", "sample_table", "typical_row",
 ]  # fmt: skip
 
@@ -38,7 +38,7 @@ FORMATS: dict[str, Format] = {
 
 
 @dataclass(frozen=True)
-class Table:
+class DataTable:
     """A file as a table: `rows` of cells or, if it `is_keyed`, `records`; the other of them is empty."""
 
     format: Format
@@ -122,21 +122,21 @@ def has_columns(path: Path, data: DataConfig) -> bool:
 
 def open_table(
     path: Path, data: DataConfig | None = None, lines: Iterator[Line] | None = None, names: Sequence[str] = ()
-) -> Table:
+) -> DataTable:
     """The table in a file. `lines` are those of the file, if the caller has opened it; `names` the keys it needs."""
     kind = file_format(path)
     if kind == "xlsx":
-        return Table(kind, "", sheet_rows(path), iter(()))
+        return DataTable(kind, "", sheet_rows(path), iter(()))
     if kind == "parquet":
-        return Table(kind, "", iter(()), parquet_records(path, names))
+        return DataTable(kind, "", iter(()), parquet_records(path, names))
     lines = read_lines(path) if lines is None else lines
     if kind == "jsonl":
-        return Table(kind, "", iter(()), json_records(lines))
+        return DataTable(kind, "", iter(()), json_records(lines))
     if kind == "json":
-        return Table(kind, "", iter(()), array_records(path, lines))
+        return DataTable(kind, "", iter(()), array_records(path, lines))
     head = row_head(lines)
     dialect = find_dialect(head, kind, None if data is None else data.delimiter)
-    return Table(kind, dialect.delimiter, split_rows(itertools.chain(head, lines), dialect), iter(()))
+    return DataTable(kind, dialect.delimiter, split_rows(itertools.chain(head, lines), dialect), iter(()))
 
 
 def sample_table(path: Path, data: DataConfig | None = None, count: int = 200) -> TableSample:
@@ -199,7 +199,7 @@ def _parse_plain(path: Path, lines: Iterator[Line], data: DataConfig) -> Iterato
             yield ParsedLine(line.number, (line.text,) if data.source else (), (line.text,))
 
 
-def _parse_table(path: Path, table: Table, data: DataConfig) -> Iterator[ParsedLine]:
+def _parse_table(path: Path, table: DataTable, data: DataConfig) -> Iterator[ParsedLine]:
     """A table: the header gives the number of columns; without one, most of the first lines do."""
     columns, rows = _columns(data), table.rows
     for first in rows:
