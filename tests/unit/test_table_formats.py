@@ -149,7 +149,8 @@ def test_flat_keys_are_the_names_that_value_at_finds() -> None:
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (" a ", " a "), (None, ""), (True, "true"), (False, "false"), (3, "3"), (-0.5, "-0.5"), (1e100, "1e+100"),
+        (" a ", " a "), (None, ""), (float("nan"), ""), (True, "true"), (False, "false"),
+        (3, "3"), (-0.5, "-0.5"), (1e100, "1e+100"),
         (datetime.date(2026, 1, 2), "2026-01-02"), (Decimal("1.50"), "1.50"), ({}, None), ([], None), (b"a", None),
     ],
 )  # fmt: skip

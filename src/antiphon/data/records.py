@@ -51,10 +51,10 @@ def flat_keys(values: dict[str, Any], above: str = "") -> Iterator[tuple[str, An
 
 
 def text_of(value: Any) -> str | None:  # noqa: ANN401 (any JSON)
-    """A value as text: numbers, true and false as JSON writes them, null as nothing. None if it is no single value."""
+    """A value as text: numbers, true and false as JSON writes them, null and NaN as nothing. None: no single value."""
     if isinstance(value, str):
         return value
-    if value is None:
+    if value is None or value != value:
         return ""
     if isinstance(value, bool | int | float):
         return json.dumps(value)
