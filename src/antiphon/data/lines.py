@@ -111,7 +111,7 @@ def _utf16_codec(head: bytes) -> str | None:
             return codec
     for codec, upper, lower in (("utf-16-le", head[1::2], head[::2]), ("utf-16-be", head[::2], head[1::2])):
         zeros = upper.count(0)
-        if zeros > 10 * lower.count(0) and _is_text(head, codec):
+        if zeros > 2 * lower.count(0) and _is_text(head, codec):
             # A zero byte that slipped into a text of one byte a character is a fault of that text.
             stray = 3 * zeros < len(upper) and _is_text(head.replace(b"\0", b""), "utf-8")
             return None if stray else codec
