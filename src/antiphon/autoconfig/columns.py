@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import json
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
 from antiphon.config.schema import DataConfig
+from antiphon.data.delimited import NUMBER, plural_name
 from antiphon.data.lines import read_lines
-from antiphon.data.tables import file_format, is_plain_text, read_table_rows, reads_lines, typical_row
+from antiphon.data.tables import TableSample, has_lines, is_keyed, is_plain_text, reads_lines, sample_table, typical_row
 from antiphon.errors import DataError
 
 __all__ = ["TARGET_NAMES", "Columns", "find_columns", "is_table", "is_text"]
@@ -42,9 +42,8 @@ def is_text(path: Path) -> bool:
         return False
     head = [line.text for line in itertools.islice(read_lines(path), SAMPLE_LINES) if line.text.strip()]
     tabs = sum("\t" in line for line in head)
-    commas = {line.count(",") for line in head}
-    csv = len(head) >= MIN_CSV_LINES and len(commas) == 1 and commas != {0}
-    table = 2 * tabs > len(head) or all("|||" in line for line in head) or csv
+    delimited = len(head) >= MIN_CSV_LINES and sample_table(path).delimiter != "\t"
+    table = 2 * tabs > len(head) or all("|||" in line for line in head) or delimited
     return bool(head) and not table
 
 
@@ -54,26 +53,28 @@ def is_table(path: Path, data: DataConfig) -> bool:
         return True
     if reads_lines(path, data):
         return False
-    rows = [row for row in read_table_rows(path, itertools.islice(read_lines(path), SAMPLE_LINES)) if not row.fault]
-    return bool(rows) and len(typical_row(rows).cells) > 1
+    sample = sample_table(path, data, SAMPLE_LINES)
+    rows = [row for row in sample.rows if not row.fault]
+    # Only tabs are sure not to be characters of a line.
+    sure = sample.delimiter == "\t" or data.delimiter is not None
+    return bool(rows) and sure and len(typical_row(rows).cells) > 1
 
 
 def find_columns(path: Path, name: str) -> Columns:
     """The columns of source and target; DataError if the file has fewer than two columns."""
-    lines = list(itertools.islice(read_lines(path), SAMPLE_LINES))
-    head = [line.text for line in lines]
-    if file_format(path) == "jsonl":
-        return json_columns(head, name)
-    table = list(read_table_rows(path, iter(lines)))
-    rows = [row for row in table if any(cell.strip() for cell in row.cells)]
-    faulty = next((row for row in table if row.fault and head[row.line - 1].strip()), None)
+    sample = sample_table(path, count=SAMPLE_LINES)
+    if is_keyed(path):
+        return json_columns(sample, name)
+    rows = [row for row in sample.rows if any(cell.strip() for cell in row.cells)]
+    faulty = next((row for row in sample.rows if row.fault and row.fault != "empty line"), None)
     if not rows and faulty:
         raise DataError(
             f"{name}, line {faulty.line}: {faulty.fault}, and the other lines are no better; correct the file"
         )
     width = len(typical_row(rows).cells) if rows else 0
     if width < 2:
-        raise DataError(single_column_message(head, name, "commas" if file_format(path) == "csv" else "tabs"))
+        head = [line.text for line in itertools.islice(read_lines(path), SAMPLE_LINES)] if has_lines(path) else []
+        raise DataError(single_column_message(head, name, plural_name(sample.delimiter)))
     first, *below = [[cell.strip() for cell in row.cells] for row in rows]
     if is_header(first, below):
         source, target = source_and_target(first)
@@ -84,28 +85,22 @@ def find_columns(path: Path, name: str) -> Columns:
     return Columns(0, 1, f"no header in the first line: column 0 is the source, column 1 the target{more}")
 
 
-def json_columns(head: list[str], name: str) -> Columns:
+def json_columns(sample: TableSample, name: str) -> Columns:
     """Source and target among the keys whose values are text or lists of text."""
-    keys: dict[str, None] = {}
-    for line in head:
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        for key, text in value.items() if isinstance(value, dict) else ():
-            if isinstance(text, str) or (
-                isinstance(text, list) and text and all(isinstance(item, str) for item in text)
-            ):
-                keys[key] = None
+    columns = {key: [row.cells[number] for row in sample.rows if row.cells] for number, key in enumerate(sample.names)}
+    numbers = [key for key, cells in columns.items() if all(NUMBER.fullmatch(cell) for cell in cells if cell)]
+    keys = [key for key, cells in columns.items() if any(map(str.strip, cells)) and key not in numbers]
+    keys += [key for key in numbers if any(columns[key])]  # perhaps labels
     if len(keys) < 2:
         present = f"only {', '.join(keys)}" if keys else "none"
         raise DataError(
             f'{name}: two keys with text are needed, found {present}; write {{"source": ..., "target": ...}}'
         )
-    source, target = source_and_target(list(keys))
+    source, target = source_and_target(keys)
     others = [key for key in keys if key not in (source, target)]
+    kind = sample.format.upper()
     return Columns(
-        source, target, f"JSONL: the key {source} is the source, {target} the target" + describe_unused(others)
+        source, target, f"{kind}: the key {source} is the source, {target} the target" + describe_unused(others)
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 import re
@@ -27,10 +26,9 @@ from antiphon.config.schema import (
 from antiphon.config.sources import ImageConfig
 from antiphon.data.build_source import file_source
 from antiphon.data.image import SUFFIXES as IMAGE_SUFFIXES
-from antiphon.data.lines import read_lines
 from antiphon.data.pairs import Pair
 from antiphon.data.source import UnreadableError
-from antiphon.data.tables import file_format, read_table_rows, typical_row
+from antiphon.data.tables import is_keyed, sample_table, typical_row
 from antiphon.errors import DataError
 from antiphon.text import plural
 
@@ -70,9 +68,9 @@ class FileTable:
 
 def find_file_table(path: Path, name: str) -> FileTable | None:
     """The table by its first column of paths to files of a known kind; None if there is no such column."""
-    if file_format(path) == "jsonl":
+    if is_keyed(path):
         return None
-    rows = [row for row in read_table_rows(path, itertools.islice(read_lines(path), SAMPLE_LINES)) if not row.fault]
+    rows = [row for row in sample_table(path, count=SAMPLE_LINES).rows if not row.fault]
     if not rows or len(typical_row(rows).cells) < 2:
         return None
     width = len(typical_row(rows).cells)

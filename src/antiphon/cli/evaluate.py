@@ -140,7 +140,7 @@ def group_names(
     name, path = file_paths(files)[0]
     header, lines = has_header(path, generator.config.data), [example.line for example in examples]
     if by is not None:
-        return groups_by_column(path, name, by, lines, header=header)
+        return groups_by_column(path, name, by, lines, generator.config.data, header=header)
     return None if by_lines is None else groups_by_lines(lines, by_lines, first=2 if header else 1)
 
 

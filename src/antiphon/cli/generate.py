@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import typer
 
-from antiphon.cli.io import FlagCounter, in_batches, input_lines, print_json, print_line, print_text
+from antiphon.cli.io import FlagCounter, in_batches, input_lines, print_json, print_line, print_text, say_dropped
 from antiphon.cli.options import CombineOption, RunArgument, WithOption, load_generator, with_search_flags
 from antiphon.inference.options import STEP_ENGINES, SearchKeywords
 
@@ -26,7 +27,11 @@ def generate(
     run: RunArgument,
     file: Annotated[
         str | None,
-        typer.Argument(metavar="FILE", help="Lines to answer, or paths, relative to FILE. Default: stdin, as for -."),
+        typer.Argument(
+            metavar="FILE",
+            help="Lines to answer, or paths, relative to FILE; or a table, whose source columns are answered. "
+            "Default: stdin, as for -.",
+        ),
     ] = None,
     prefix: Annotated[str, typer.Option(help="A text that every answer begins with.")] = "",
     also: WithOption = None,
@@ -61,11 +66,24 @@ def generate(
 
 
 def source_lines(generator: Generator, file: str | None) -> Iterator[str]:
-    """The lines of a file or of stdin; paths in them are relative to the file, or to the working directory."""
+    """The sources of a table, or the lines of a file or stdin, with paths relative to the file or working directory."""
     from antiphon.data.source import SourcePaths
+    from antiphon.data.tables import has_columns
 
+    if file not in (None, "-") and has_columns(Path(str(file)), generator.config.data):
+        return table_inputs(generator, str(file))
     paths = SourcePaths.of_lines(generator.config.data, None if file == "-" else file)
     return (paths.resolve_line(line) for line in input_lines(file))
+
+
+def table_inputs(generator: Generator, file: str) -> Iterator[str]:
+    """The sources of a table; rows that were left out are logged at the end."""
+    from antiphon import api
+    from antiphon.data.pairs import DropLog
+
+    dropped = DropLog()
+    yield from api.read_inputs(generator, file, dropped)
+    say_dropped(dropped.facts())
 
 
 def answer_batch(
