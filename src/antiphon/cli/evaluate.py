@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
+import shutil
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import typer
 
-from antiphon.cli.io import METRICS, check_metrics, pair_files, print_json, print_line, print_table, say, say_dropped
+from antiphon.cli.io import (
+    METRICS,
+    check_metrics,
+    one_line,
+    pair_files,
+    print_json,
+    print_line,
+    print_table,
+    say,
+    say_dropped,
+    to_json_line,
+)
 from antiphon.cli.options import CombineOption, RunArgument, WithOption, load_generator, with_search_flags
 from antiphon.inference.options import SearchKeywords
+from antiphon.text import visible
 
 if TYPE_CHECKING:
     from antiphon.data.pairs import Example
     from antiphon.evaluation.classes import Classes, ClassScore
     from antiphon.evaluation.evaluate import Evaluation
+    from antiphon.evaluation.predictions import Prediction
     from antiphon.inference.generator import Generator
 
 __all__ = ["evaluate"]
 
 THREE_DIGITS = ("loss", "bits_per_character")  # small numbers, shown with three digits
 MAX_CLASSES = 30  # in the table
+MAX_REFERENCES = 3  # of an example that is shown
 
 ByOption = Annotated[
     str | None,
@@ -40,6 +56,18 @@ ConfusionOption = Annotated[
         metavar="FILE",
         help="Write the confusion matrix of the classes: PNG, SVG or TSV by suffix; repeatable.",
     ),
+]
+
+PredictionsOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Write source, reference, answer, score, flags and metrics of each example: TSV or JSONL by suffix.",
+    ),
+]
+WorstOption = Annotated[
+    int,
+    typer.Option(min=0, metavar="N", help="Show the N worst answers by the first metric (BLEU: by chrF) on stderr."),
 ]
 
 
@@ -62,6 +90,8 @@ def evaluate(
     by: ByOption = None,
     by_lines: ByLinesOption = None,
     confusion: ConfusionOption = None,
+    predictions: PredictionsOption = None,
+    worst: WorstOption = 3,
     also: WithOption = None,
     combine: CombineOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
@@ -78,9 +108,12 @@ def evaluate(
 
     files, metrics, pictures = pair_files(pairs), check_metrics(metrics), confusion or []
     file_paths(files, say)
-    generator = load_generator(run, also, combine, options, option_problems(files, by, by_lines, pictures))
+    problems = [*option_problems(files, by, by_lines, pictures), *predictions_problems(predictions)]
+    generator = load_generator(run, also, combine, options, problems)
     examples, dropped = api.read_examples(generator, files)
     metrics = metrics or list(generator.config.evaluation.metrics)
+    if predictions is not None:
+        check_decoded("--predictions", generator, metrics)
     if pictures:
         check_classes(generator, examples, metrics)
     result = evaluate_examples(
@@ -94,9 +127,12 @@ def evaluate(
     say_dropped(result.dropped)
     say_flagged(generator, result)
     if as_json:
-        print_json_result(result)
+        print_json_result(result, worst)
     else:
         print_result(result, by or "lines")
+        say_worst(result, worst)
+    if predictions is not None:
+        write_predictions(result.predictions, predictions)
     if result.classes is not None:
         write_confusion(result.classes, pictures)
 
@@ -119,15 +155,25 @@ def check_classes(generator: Generator, examples: list[Example], metrics: list[s
     from antiphon.errors import UserError
     from antiphon.evaluation.classes import class_names, not_classes
     from antiphon.evaluation.evaluate import normalized_references
-    from antiphon.evaluation.likelihood import LIKELIHOOD_METRICS
 
     references = normalized_references(
         [example.references for example in examples], generator.config.data.target.tokens
     )
     if class_names(references) is None:
         raise UserError(f"--confusion: {not_classes(references)}")
+    check_decoded("--confusion", generator, metrics)
+
+
+def check_decoded(option: str, generator: Generator, metrics: list[str]) -> None:
+    """UserError if there are no answers for an option; checked before anything is computed."""
+    from antiphon.errors import UserError
+    from antiphon.evaluation.likelihood import LIKELIHOOD_METRICS
+
+    if generator.config.data.source is None:
+        why = "a language model gives no answers to compare"
+        raise UserError(f"{option}: {why}; leave it out (`antiphon score` gives log p of each text)")
     if all(name in LIKELIHOOD_METRICS for name in metrics):
-        raise UserError(f"--confusion: nothing is decoded for {', '.join(metrics)}; add --metric exact_match")
+        raise UserError(f"{option}: nothing is decoded for {', '.join(metrics)}; add --metric exact_match")
 
 
 def group_names(
@@ -146,13 +192,15 @@ def group_names(
 
 def say_flagged(generator: Generator, result: Evaluation) -> None:
     """Log the number of flagged answers."""
-    from antiphon.text import plural
+    from antiphon.text import format_reasons, plural
 
     if result.flagged and generator.config.data.source is None:
         texts = plural(result.flagged, "texts")
         say(f"{texts} with symbols the model does not know (<unk>); `antiphon score` names them")
     elif result.flagged:
-        say(f"{plural(result.flagged, 'answers')} flagged; `antiphon generate --json` shows why")
+        kinds = Counter(flag.partition(":")[0] for found in result.predictions for flag in found.flags)
+        flagged = plural(result.flagged, "answers")
+        say(f"{flagged} flagged ({format_reasons(kinds)}); --predictions FILE lists them")
 
 
 def print_result(result: Evaluation, by: str = "lines") -> None:
@@ -225,7 +273,66 @@ def write_confusion(classes: Classes, paths: list[Path]) -> None:
         say(f"wrote {path}")
 
 
-def print_json_result(result: Evaluation) -> None:
+def say_worst(result: Evaluation, count: int) -> None:
+    """Log the worst predictions; a long text is cut at the width of the terminal."""
+    worst = result.worst(count)
+    if not worst:
+        return
+    metric = next(iter(worst[0].values))
+    instead = "" if metric in result.values else f", because {next(iter(result.values))} says little of one example"
+    say(f"worst by {metric}{instead}:")
+    for found in worst:
+        say(f"line {found.line}: {metric} {found.values[metric]:.{3 if metric in THREE_DIGITS else 2}f}")
+        if found.source:
+            say_cut("source", found.source)
+        for text in found.references[:MAX_REFERENCES]:
+            say_cut("reference" if found.source else "text", text)
+        if found.answer is not None:
+            say_cut("answer", found.answer)
+
+
+def say_cut(name: str, text: str) -> None:
+    """Log a named text on one line of the terminal."""
+    from rich.cells import cell_len, set_cell_size
+
+    width = max(40, shutil.get_terminal_size().columns - len("antiphon:   reference  "))
+    shown = visible(one_line(text), keep=" ")
+    say(f"  {name:<9}  {shown if cell_len(shown) <= width else set_cell_size(shown, width - 1) + '…'}")
+
+
+def predictions_problems(path: Path | None) -> list[str]:
+    """A file of predictions that cannot be written."""
+    from antiphon.plots.style import folder_problems, suffix_problems
+
+    return [] if path is None else [*suffix_problems(path, (".tsv", ".jsonl")), *folder_problems(path)]
+
+
+def write_predictions(predictions: list[Prediction], path: Path) -> None:
+    """Write one line for each example: JSON, or columns below a header."""
+    from antiphon.files import write_text
+
+    if path.suffix.lower() == ".jsonl":
+        text = "".join(to_json_line(asdict(found)) for found in predictions)
+    else:
+        most = max(len(found.references) for found in predictions)
+        head = ["source", "reference", "answer", "score", "flags", *predictions[0].values]
+        rows = [head + [f"reference_{number}" for number in range(2, most + 1)]]
+        rows += [prediction_cells(found, most) for found in predictions]
+        text = "".join("\t".join(map(one_line, row)) + "\n" for row in rows)
+    write_text(path, text)
+    say(f"wrote {path}")
+
+
+def prediction_cells(found: Prediction, references: int) -> list[str]:
+    """The cells of a prediction; the first five are always the same."""
+    first, *others = found.references
+    numbers = [f"{value:.4f}" for value in found.values.values()]
+    missing = [""] * (references - len(found.references))
+    flags = "; ".join(found.flags)
+    return [found.source, first, found.answer or "", f"{found.score:.4f}", flags, *numbers, *others, *missing]
+
+
+def print_json_result(result: Evaluation, worst: int) -> None:
     """The result as one JSON object."""
     record: dict[str, Any] = {
         "metrics": {name: asdict(estimate) for name, estimate in result.values.items()},
@@ -235,6 +342,7 @@ def print_json_result(result: Evaluation) -> None:
         "seconds": result.seconds,
         "flagged": result.flagged,
         "dropped": result.dropped,
+        "worst": [asdict(found) for found in result.worst(worst)],
     }
     if (classes := result.classes) is not None:
         record["classes"] = {

@@ -24,7 +24,7 @@ __all__ = [
 Phrases = tuple[tuple[int, ...], ...]
 FLAGS = "flags.json"  # the limits of a model, in its folder
 LOOP_TOKENS, LOOP_TIMES, LOOP_PERIOD = 8, 3, 6  # tokens in all, repetitions, and the longest phrase to look for
-RARE, FEWEST = 1e-4, 3  # what this share of the training targets does, and at least so many of them, is usual
+RARE, FEWEST = 1e-4, 3  # a share and a number of training targets: what fewer do is not usual
 ROWS = 100_000  # targets that are compared at a time
 LITTLE, MANY = 0.1, 0.5  # attention to a source token over all steps; share of such tokens
 

@@ -99,7 +99,9 @@ class Generator:
             self.engine, self.codec, self.rerankers, chosen, self.flag_limits, weights=weights, heads=heads
         )
         parts = [[text] if heads else self.codec.split(text) for text in many]
-        keys = _sample_keys(many, Counter() if seen is None else seen) if chosen.sample else [()] * len(many)
+        keys: list[tuple[int, ...]] = [()] * len(many)
+        if chosen.sample:
+            keys = _sample_keys(many, Counter() if seen is None else seen)
         prefixes, size = self._prefixes(prefix, len(many)), chunk_size(self.codec, chosen.batch_size, len(many))
         found: list[Generation] = []
         for start in range(0, len(many), size):
@@ -240,7 +242,7 @@ class Generator:
 
 def _sample_keys(texts: list[str], seen: Counter[int]) -> list[tuple[int, ...]]:
     """The key of each text, and the number of times it came before; the texts are added to `seen`."""
-    keys = []
+    keys: list[tuple[int, ...]] = []
     for text in texts:
         key = text_key(text)
         keys.append((key, seen[key]))
