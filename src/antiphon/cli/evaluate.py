@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
@@ -10,34 +9,21 @@ from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import typer
 
-from antiphon.cli.io import (
-    METRICS,
-    check_metrics,
-    one_line,
-    pair_files,
-    print_json,
-    print_line,
-    print_table,
-    say,
-    say_dropped,
-    to_json_line,
-)
+from antiphon.cli.io import METRICS, check_metrics, pair_files, print_json, print_line, print_table, say, say_dropped
 from antiphon.cli.options import CombineOption, RunArgument, WithOption, load_generator, with_search_flags
+from antiphon.cli.predictions import predictions_problems, say_worst, write_predictions
 from antiphon.inference.options import SearchKeywords
-from antiphon.text import visible
 
 if TYPE_CHECKING:
     from antiphon.data.pairs import Example
     from antiphon.evaluation.classes import Classes, ClassScore
     from antiphon.evaluation.evaluate import Evaluation
-    from antiphon.evaluation.predictions import Prediction
     from antiphon.inference.generator import Generator
 
 __all__ = ["evaluate"]
 
 THREE_DIGITS = ("loss", "bits_per_character")  # small numbers, shown with three digits
 MAX_CLASSES = 30  # in the table
-MAX_REFERENCES = 3  # of an example that is shown
 
 ByOption = Annotated[
     str | None,
@@ -271,65 +257,6 @@ def write_confusion(classes: Classes, paths: list[Path]) -> None:
     for path in paths:
         save_confusion(classes.names, classes.confusion, path, title=title)
         say(f"wrote {path}")
-
-
-def say_worst(result: Evaluation, count: int) -> None:
-    """Log the worst predictions; a long text is cut at the width of the terminal."""
-    worst = result.worst(count)
-    if not worst:
-        return
-    metric = next(iter(worst[0].values))
-    instead = "" if metric in result.values else f", because {next(iter(result.values))} says little of one example"
-    say(f"worst by {metric}{instead}:")
-    for found in worst:
-        say(f"line {found.line}: {metric} {found.values[metric]:.{3 if metric in THREE_DIGITS else 2}f}")
-        if found.source:
-            say_cut("source", found.source)
-        for text in found.references[:MAX_REFERENCES]:
-            say_cut("reference" if found.source else "text", text)
-        if found.answer is not None:
-            say_cut("answer", found.answer)
-
-
-def say_cut(name: str, text: str) -> None:
-    """Log a named text on one line of the terminal."""
-    from rich.cells import cell_len, set_cell_size
-
-    width = max(40, shutil.get_terminal_size().columns - len("antiphon:   reference  "))
-    shown = visible(one_line(text), keep=" ")
-    say(f"  {name:<9}  {shown if cell_len(shown) <= width else set_cell_size(shown, width - 1) + '…'}")
-
-
-def predictions_problems(path: Path | None) -> list[str]:
-    """A file of predictions that cannot be written."""
-    from antiphon.plots.style import folder_problems, suffix_problems
-
-    return [] if path is None else [*suffix_problems(path, (".tsv", ".jsonl")), *folder_problems(path)]
-
-
-def write_predictions(predictions: list[Prediction], path: Path) -> None:
-    """Write one line for each example: JSON, or columns below a header."""
-    from antiphon.files import write_text
-
-    if path.suffix.lower() == ".jsonl":
-        text = "".join(to_json_line(asdict(found)) for found in predictions)
-    else:
-        most = max(len(found.references) for found in predictions)
-        head = ["source", "reference", "answer", "score", "flags", *predictions[0].values]
-        rows = [head + [f"reference_{number}" for number in range(2, most + 1)]]
-        rows += [prediction_cells(found, most) for found in predictions]
-        text = "".join("\t".join(map(one_line, row)) + "\n" for row in rows)
-    write_text(path, text)
-    say(f"wrote {path}")
-
-
-def prediction_cells(found: Prediction, references: int) -> list[str]:
-    """The cells of a prediction; the first five are always the same."""
-    first, *others = found.references
-    numbers = [f"{value:.4f}" for value in found.values.values()]
-    missing = [""] * (references - len(found.references))
-    flags = "; ".join(found.flags)
-    return [found.source, first, found.answer or "", f"{found.score:.4f}", flags, *numbers, *others, *missing]
 
 
 def print_json_result(result: Evaluation, worst: int) -> None:
