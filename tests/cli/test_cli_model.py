@@ -281,6 +281,16 @@ def test_train_again_goes_on_and_another_config_is_refused(antiphon, model: str,
     assert "training.seed: 1 in the run, 2 now" in refused.err
 
 
+@pytest.mark.parametrize(("target", "flagged"), [("a b", True), ("a " * 12, False)])
+def test_a_run_learns_the_limits_of_flags(antiphon, tiny: Path, tmp_path: Path, target: str, flagged: bool) -> None:  # noqa: ANN001
+    """An answer of twelve equal tokens is flagged, unless training targets are like that."""
+    train, run = tmp_path / "train.tsv", str(tmp_path / "run")
+    train.write_text("".join(f"{number}\t{target}\n" for number in range(40)))
+    assert antiphon("train", str(tiny), f"data.train={train}", "training.max_updates=1", "--out", run).code == 0
+    ended = antiphon("generate", run, "--prefix", "a " * 12, "--max-length", "12", stdin=b"1\n")
+    assert ("repetition: a token again and again" in ended.err) == flagged
+
+
 def test_train_fresh_begins_again(antiphon, tiny: Path, tmp_path: Path) -> None:  # noqa: ANN001
     run = str(tmp_path / "run")
     assert antiphon("train", str(tiny), "training.max_updates=2", "--out", run).code == 0

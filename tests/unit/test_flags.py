@@ -16,9 +16,11 @@ from untrained_models import TARGET, LogitBias, untrained_generator, untrained_m
 from antiphon.data.corpus import Ragged
 from antiphon.data.tokenizers import EOS
 from antiphon.errors import ModelFolderError
+from antiphon.inference.ensemble import ensemble_of
 from antiphon.inference.flags import (
     FlagLimits,
     learn_limits,
+    longest_repetition,
     longest_repetitions,
     missing_flags,
     repetition_flags,
@@ -50,19 +52,11 @@ def test_a_phrase_again_and_again(tokens: tuple[int, ...], said: str | None) -> 
     assert repetition_flags(tokens, FlagLimits()) == ([] if said is None else [f"repetition: {said} again and again"])
 
 
-def longest_by_loops(tokens: list[int], period: int) -> int:
-    longest = run = 0
-    for position in range(period, len(tokens)):
-        run = run + 1 if tokens[position] == tokens[position - period] else 0
-        longest = max(longest, run + period if run else 0)
-    return longest
-
-
 @given(st.lists(st.lists(st.integers(0, 2), max_size=9), min_size=1, max_size=9), st.integers(1, 6))
 def test_the_longest_repetition_of_each_row(rows: list[list[int]], period: int) -> None:
     """A row does not continue the one before it."""
     found = longest_repetitions(Ragged.of(rows).ids, Ragged.of(rows).offsets, period)
-    assert found.tolist() == [longest_by_loops(row, period) for row in rows]
+    assert found.tolist() == [longest_repetition(tuple(row), period) for row in rows]
 
 
 LEFT, JUMP, RUN = 5, 6, 7
@@ -110,6 +104,7 @@ def test_a_model_uses_its_own_limits() -> None:
     patient = replace(loaded, flag_limits=FlagLimits((99,) * 6))
     plain, own = (Generator(each).generate("a b c", max_length=20).flags for each in (loaded, patient))
     assert [flag for flag in plain if flag not in own] == ["repetition: a token again and again"]
+    assert ensemble_of([patient, loaded], "arithmetic").flag_limits == patient.flag_limits
 
 
 @pytest.mark.parametrize("beam", [1, 3])

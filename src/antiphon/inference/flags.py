@@ -101,11 +101,19 @@ def empty_flags(text: str) -> list[str]:
 
 def repetition_flags(tokens: tuple[int, ...], limits: FlagLimits) -> list[str]:
     """A flag if a phrase is repeated without a break for more tokens than the limits allow."""
-    ids = np.array(tokens, np.int64)
     for period, limit in enumerate(limits.repetition, start=1):
-        if len(ids) > limit and longest_repetitions(ids, np.array([0, len(ids)]), period)[0] > limit:
+        if len(tokens) > limit and longest_repetition(tokens, period) > limit:
             return [f"repetition: {'a token' if period == 1 else f'{period} tokens'} again and again"]
     return []
+
+
+def longest_repetition(tokens: tuple[int, ...], period: int) -> int:
+    """`longest_repetitions` of one row, whose tokens are too few for numpy."""
+    longest = run = 0
+    for token, before in zip(tokens[period:], tokens, strict=False):
+        run = run + 1 if token == before else 0
+        longest = max(longest, run)
+    return longest + period if longest else 0
 
 
 def unattended_flags(weights: np.ndarray, source: list[str]) -> list[str]:
