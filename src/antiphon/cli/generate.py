@@ -37,9 +37,10 @@ def generate(
     weights: Annotated[bool, typer.Option("--weights", help="With --json: the attention weights, and copies.")] = False,
     **options: Unpack[SearchKeywords],
 ) -> None:
-    """Answer each line of a file or of stdin, in order; a line of a slow pipe is answered at once.
+    """Answer each line of a file or of stdin, in order.
 
-    A model of images, audio or arrays reads paths; several sources are separated by tabs.
+    A line of a slow pipe is answered at once. A model of images, audio or arrays reads paths; several sources are
+    separated by tabs.
 
     A language model continues each line. If it was trained on a stream, its answers have several lines, and an empty
     line separates them; --json keeps each answer on one line.

@@ -168,8 +168,9 @@ class AnswerPipeline:
         options, target = self.options, self.codec.target
         endless = self.codec.end < 0  # a stream
         flags = [] if endless else ending_flags(best, options.longest(encoded.length))
-        given = encoded.text if self.codec.target_name == "text" else ""
-        flags += empty_flags(answer.text.strip().removeprefix(given.strip()))
+        if best.finished:  # an answer that was cut has a flag for that
+            given = encoded.text if self.codec.target_name == "text" else ""
+            flags += empty_flags(answer.text.strip().removeprefix(given.strip()))
         flags += repetition_flags(best.tokens, self.flag_limits)
         if options.require:
             flags += missing_flags(best, options.require, target)
