@@ -119,7 +119,10 @@ def evaluate(
     metrics: list[str] | None = None,
     **options: Unpack[SearchKeywords],
 ) -> Evaluation:
-    """Metrics on a file of pairs, with 95 % bootstrap intervals."""
+    """Metrics on a file of pairs, with 95 % bootstrap intervals.
+
+    The result's `predictions` have the answer, flags and metrics of each example; `worst(5)` returns the worst of them.
+    """
     examples, dropped = read_examples(generator, files)
     return evaluate_examples(
         generator,

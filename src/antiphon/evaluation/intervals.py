@@ -17,7 +17,7 @@ from antiphon.evaluation.metrics import Metric, References, Statistics
 from antiphon.text import nearest
 
 __all__ = [
-    "Estimate", "Group", "estimate", "estimate_groups", "estimate_value", "groups_by_column", "groups_by_lines",
+    "Estimate", "Group", "estimate_groups", "estimate_value", "groups_by_column", "groups_by_lines",
     "has_header",
 ]  # fmt: skip
 
@@ -32,13 +32,6 @@ class Estimate:
     value: float
     low: float
     high: float
-
-
-def estimate(
-    metric: Metric, outputs: Sequence[str], references: References, seed: int = 1, samples: int = 1000
-) -> Estimate:
-    """The metric over all sentences, with its interval."""
-    return estimate_value(metric.checked_statistics(outputs, references), metric.value, seed, samples)
 
 
 def estimate_value(

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +19,15 @@ from antiphon.inference.generator import Generator
 from antiphon.inference.rescoring import token_log_probs
 from antiphon.sequence import State
 
-__all__ = ["LIKELIHOOD_METRICS", "SIGNATURES", "likelihood", "likelihood_estimate", "likelihood_value", "stream_nats"]
+__all__ = [
+    "LIKELIHOOD_METRICS",
+    "SIGNATURES",
+    "likelihood",
+    "likelihood_estimate",
+    "likelihood_value",
+    "likelihoods",
+    "stream_nats",
+]
 
 # Streams: -log p of every token of a long text, read window after window as in training.
 
@@ -89,8 +97,21 @@ def _carried_nats(generator: Generator, ids: Ints) -> Floats:
 NATS, TOKENS, WORDS, CHARACTERS = range(4)
 
 
+@dataclass(frozen=True)
+class Likelihoods:
+    """-log p in nats, tokens, words and characters [N, 4]."""
+
+    rows: Statistics  # of every reference, or of every window of a stream
+    examples: Statistics  # of every example with all its references, or of every line of a stream
+
+
 def likelihood(generator: Generator, examples: list[Example], batch_size: int | None = None) -> Statistics:
-    """-log p in nats, tokens, words and characters [N, 4] of every reference, or of every window of a stream.
+    """The statistics [N, 4] of every reference, or of every window of a stream."""
+    return likelihoods(generator, examples, batch_size).rows
+
+
+def likelihoods(generator: Generator, examples: list[Example], batch_size: int | None = None) -> Likelihoods:
+    """Score the references of all examples.
 
     Words are separated by white space; a character is a grapheme cluster. </s>, or the line end of a stream, counts as
     a token, a word and a character. (So a word model has word_perplexity = perplexity, and a character model
@@ -101,7 +122,15 @@ def likelihood(generator: Generator, examples: list[Example], batch_size: int | 
     pairs = [(example.source, reference) for example in examples for reference in example.references]
     scored = generator.score(pairs, batch_size)
     rows = [[-score.log_prob, len(score.log_probs), *_size(score.target)] for score in scored]
-    return np.array(rows, dtype=np.float64).reshape(-1, 4)
+    table = np.array(rows, dtype=np.float64).reshape(-1, 4)
+    return Likelihoods(table, _sums(table, [len(example.references) for example in examples]))
+
+
+def _sums(table: Statistics, counts: Sequence[int] | Ints) -> Statistics:
+    """The sums of the next counts[0] rows, counts[1] rows, ...; no count is 0."""
+    if not len(counts):
+        return table
+    return np.add.reduceat(table, np.cumsum([0, *counts[:-1]]))
 
 
 def _size(text: str) -> tuple[int, int]:
@@ -109,8 +138,8 @@ def _size(text: str) -> tuple[int, int]:
     return len(words(text)) + 1, len(characters(text)) + 1
 
 
-def _stream_likelihood(generator: Generator, lines: list[str]) -> Statistics:
-    """Sums over windows; the words and characters of a line are spread evenly over its tokens."""
+def _stream_likelihood(generator: Generator, lines: list[str]) -> Likelihoods:
+    """Sums over windows and over lines; the words and characters of a line are spread evenly over its tokens."""
     window = generator.config.data.window
     assert window is not None
     rows = StreamTokenizer(generator.target_tokenizer).encode_batch([f"{line}\n" for line in lines])
@@ -119,7 +148,7 @@ def _stream_likelihood(generator: Generator, lines: list[str]) -> Statistics:
     ids = np.concatenate([np.array(row, dtype=np.int64) for row in rows])
     spread = np.repeat(sizes / lengths[:, None], lengths, axis=0)  # [n, 2]
     table = np.column_stack([stream_nats(generator, ids), np.ones(len(ids)), spread])
-    return np.add.reduceat(table, np.arange(0, len(ids), window))
+    return Likelihoods(np.add.reduceat(table, np.arange(0, len(ids), window)), _sums(table, lengths))
 
 
 def _nats_per(count: int, then: Callable[[Statistics], Statistics]) -> Callable[[Statistics], Statistics]:

@@ -18,6 +18,7 @@ from antiphon.data.prepare import Prepared, prepare
 from antiphon.data.tokenizers import Tokenizer, line_end
 from antiphon.errors import ConfigError, DivergedError, Interrupted
 from antiphon.files import disk_errors, to_json, write_text
+from antiphon.inference.flags import FLAGS, learn_limits
 from antiphon.inference.generator import Generator
 from antiphon.model_folder import LoadedModel, fresh_model, is_intact, load_weights, save_model, save_weights
 from antiphon.models.decoders.plain import PlainState
@@ -208,6 +209,8 @@ def _prepare_folder(run: Run, prepared: Prepared) -> None:
         checkpoint = next(intact, None)
         weights = checkpoint.weights() if checkpoint else model.state_dict()
         save_model(run.folder.path, run.config, weights, prepared.source, prepared.target_tokenizer)
+    if not (run.folder.path / FLAGS).is_file():
+        learn_limits(prepared.train.target).save(run.folder.path)
     run.folder.rewind(update=run.progress.update, history=run.progress.history, best=update)
     run.display.log(
         f"{_describe_data(run.config.data, prepared)}; {model.parameter_count:,} parameters; "

@@ -103,6 +103,7 @@ FILES = (
     "joint.safetensors",
     "shortlist.safetensors",
     "registered.json",
+    "flags.json",
     "model.safetensors",
     "tokenizer.source.json",
     "tokenizer.target.json",
