@@ -106,11 +106,11 @@ def spoil_losses(first: int, last: int) -> None:
 
 def install(order: dict[str, Any]) -> Callable[[], None]:
     """Puts the fault of an order in place; returns what to do at the end."""
-    from antiphon.training import checkpoints, evaluator, run_folder, step
+    from antiphon.training import checkpoints, endings, evaluator, run_folder, step
     from antiphon.training import run as train
 
     if not order["pictures"]:
-        train._draw_plots = lambda _: None
+        endings._draw_plots = lambda _: None
     if order["spoilt"]:
         spoil_losses(*order["spoilt"])
     wanted = order["fault"] or {"where": "disk", "number": 0, "action": "kill"}
@@ -125,7 +125,8 @@ def install(order: dict[str, Any]) -> Callable[[], None]:
             "batch": (step, "cross_entropy"),
             "preparation": (train, "prepare"),
             "metrics": (run_folder.RunFolder, "write_metrics"),
-            "report": (train, "write_report"),
+            "report": (endings, "write_report"),
+            "picture": (endings, "draw_curves"),
             "pruning": (checkpoints.Checkpoints, "prune"),
         }
         before(*places[wanted["where"]], fault)
