@@ -15,6 +15,7 @@ import pytest
 from tiny_generators import tiny_folder
 
 from antiphon.cli.evaluate import print_result
+from antiphon.cli.train import NOTHING_LEARNT
 from antiphon.evaluation.evaluate import Evaluation
 from antiphon.evaluation.intervals import Estimate
 from antiphon.inference.engine import TorchEngine
@@ -276,9 +277,10 @@ def test_train_again_goes_on_and_another_config_is_refused(antiphon, model: str,
 
 def test_train_fresh_begins_again(antiphon, tiny: Path, tmp_path: Path) -> None:  # noqa: ANN001
     run = str(tmp_path / "run")
-    assert antiphon("train", str(tiny), "training.max_updates=2", "--out", run).code == 0
-    assert antiphon("train", str(tiny), "training.max_updates=3", "--out", run).code == 2
-    assert antiphon("train", str(tiny), "training.max_updates=3", "--out", run, "--fresh").code == 0
+    slow, short = "training.learning_rate=0.001", ("training.max_updates=3", "training.learning_rate=0.002")
+    assert antiphon("train", str(tiny), "training.max_updates=2", slow, "--out", run).code == NOTHING_LEARNT
+    assert antiphon("train", str(tiny), *short, "--out", run).code == 2
+    assert antiphon("train", str(tiny), *short, "--out", run, "--fresh").code == NOTHING_LEARNT
     assert json.loads(Path(run, "summary.json").read_text())["updates"] == 3
 
 

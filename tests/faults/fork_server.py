@@ -115,6 +115,8 @@ def install(order: dict[str, Any]) -> Callable[[], None]:
         spoil_losses(*order["spoilt"])
     wanted = order["fault"] or {"where": "disk", "number": 0, "action": "kill"}
     fault = Fault(wanted["number"], wanted["action"])
+    if order["second"]:
+        before(endings, "draw_curves", Fault(1, order["second"]))
     if wanted["where"] == "disk":
         watch_disk(fault, order["run"])
     elif wanted["where"] == "room":
@@ -126,7 +128,6 @@ def install(order: dict[str, Any]) -> Callable[[], None]:
             "preparation": (train, "prepare"),
             "metrics": (run_folder.RunFolder, "write_metrics"),
             "report": (endings, "write_report"),
-            "picture": (endings, "draw_curves"),
             "pruning": (checkpoints.Checkpoints, "prune"),
         }
         before(*places[wanted["where"]], fault)

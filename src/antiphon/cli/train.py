@@ -21,7 +21,9 @@ def train(
     out: Annotated[Path | None, typer.Option(metavar="RUN", help="The run folder; default: runs/NAME.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start again instead of resuming.")] = False,
 ) -> None:
-    """Train a model; the same command resumes it if interrupted, and with more updates it extends a finished run.
+    """Train a model; the same command resumes it if interrupted.
+
+    With more updates (training.epochs=40) the same command goes on with a finished run.
 
     Exit code 3: trained, but learnt nothing beyond the frequency of the output tokens.
     """

@@ -58,7 +58,7 @@ class RunRecord:
 
     @property
     def problem(self) -> list[str]:
-        """What a run that has learnt nothing says, and what to try; empty for all others."""
+        """The problem of a run that has learnt nothing, and what to try; empty for all others."""
         advice = self.summary.get("advice")
         remedies = [str(remedy) for remedy in advice] if isinstance(advice, list) else []
         problem = str(self.summary.get("problem", ""))
