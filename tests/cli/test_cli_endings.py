@@ -14,6 +14,7 @@ from antiphon.inference.generator import Generator
 from antiphon.model_folder import load_model
 from antiphon.training import endings
 
+pytestmark = pytest.mark.usefixtures("no_pictures")
 SENTENCE = "this run has learnt nothing beyond the frequency of the output tokens: the lowest dev loss is "
 
 

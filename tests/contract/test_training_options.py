@@ -231,6 +231,10 @@ def patience(train: Train) -> None:
         ran = train(patience=2, min_updates=0, **NEVER_BETTER)
     assert ran.summary["updates"] == 3
     assert ran.summary["stopped"] == "no better exact_match in 2 evaluations"
+    losses = iter([9.0, 9.0, 9.0, 0.5, 0.5])  # a plateau above the floor, then learning, then a plateau below it
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(evaluator.Evaluator, "evaluate", lambda _: ({"dev_loss": next(losses), "perplexity": 1.0}, []))
+        assert train(patience=1, min_updates=0, evaluate_every=1).evaluated == [1, 2, 3, 4, 5]
     never_below = train(patience=2, min_updates=1, **NEVER_BETTER)
     assert never_below.summary["stopped"] == f"all {never_below.summary['updates']} updates done"
     assert never_below.summary["updates"] > 3

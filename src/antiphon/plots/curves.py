@@ -128,4 +128,5 @@ def _style_axes(axes: Axes, title: str, last: float, *, empty: bool, missing: st
     axes.set_xlim(0.0, 1.02 * last or 1.0)
     axes.set_xlabel("update", color=QUIET, fontproperties=font(8.5))
     if empty:
+        axes.set_yticks([])
         axes.text(0.5, 0.5, f"no {missing} yet", transform=axes.transAxes, ha="center", color=QUIET)

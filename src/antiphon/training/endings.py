@@ -153,9 +153,9 @@ def _intact_checkpoints(run: Run, last: list[int], best: int) -> dict[int, Check
 
 
 def _say_cosine(run: Run) -> None:
-    """Log that a cosine schedule was cut short."""
-    update, updates, training = run.progress.update, run.loop.updates, run.config.training
-    if training.schedule.kind == "cosine" and update < updates:
+    """Log that the end of the time has cut a cosine schedule short."""
+    update, updates = run.progress.update, run.loop.updates
+    if run.config.training.schedule.kind == "cosine" and key_to_go_on(run) == "training.max_minutes":
         run.display.log(
             f"training.schedule: the cosine was planned for {updates:,} updates, so after {update:,} the learning "
             "rate had not yet fallen to its end; with training.max_updates near what the time allows it does"
