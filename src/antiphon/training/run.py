@@ -62,27 +62,32 @@ def train_run(config: Config, out: Path, *, display: Display, fresh: bool = Fals
         joint = _joint(config, folder, prepared, display)
         with _threads(config.training.threads), StopSignals() as signals:
             run = _set_up(config, folder, prepared, display, signals.check)
-            reason = run.loop.reason_to_stop()
-            finished = reason is not None and is_finished(folder, reason)
-            if changes:
-                folder.record_changes(run.progress.update, changes)
-            if not finished:
-                _prepare_folder(run, prepared)
-            if joint is not None:
-                joint.save(out)
-            if changes:
-                save_config(out, config)
-                _say_changes(run, changes)
-            if not finished:
-                train_to_the_end(run)
-                return
-            if changes:
-                write_pages(folder)
-            display.log(
-                f"{out}: this run is finished ({reason}); a larger {key_to_go_on(run)} goes on from here, "
-                "and --fresh starts over"
-            )
-            say_problem(folder, display)
+            _go_on(run, prepared, changes, joint)
+
+
+def _go_on(run: Run, prepared: Prepared, changes: list[ChangedKey], joint: JointNgrams | None) -> None:
+    """Write down what has changed since the run began, and train unless it is finished."""
+    folder, reason = run.folder, run.loop.reason_to_stop()
+    finished = reason is not None and is_finished(folder, reason)
+    if changes:
+        folder.record_changes(run.progress.update, changes)
+    if not finished:
+        _prepare_folder(run, prepared)
+    if joint is not None:  # before the config that wants them
+        joint.save(folder.path)
+    if changes:
+        save_config(folder.path, run.config)
+        _say_changes(run, changes)
+    if not finished:
+        train_to_the_end(run)
+        return
+    if changes:
+        write_pages(folder)
+    run.display.log(
+        f"{folder.path}: this run is finished ({reason}); a larger {key_to_go_on(run)} goes on from here, "
+        "and --fresh starts over"
+    )
+    say_problem(folder, run.display)
 
 
 def _say_changes(run: Run, changes: list[ChangedKey]) -> None:
