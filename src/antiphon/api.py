@@ -86,7 +86,11 @@ def train(
     fresh: bool = False,
     display: Display | None = None,
 ) -> Path:
-    """Train or resume a run; return its folder, which `load` takes."""
+    """Train, resume or extend a run; return its folder, which `load` takes.
+
+    `learnt` in its summary.json is false, with `problem` and `advice`, if the run has ended without having learnt more
+    than the frequency of the output tokens.
+    """
     chosen = _read(config, overrides)
     name = "run" if isinstance(config, Config) else Path(config).stem
     folder = Path(out) if out is not None else Path("runs") / name

@@ -39,7 +39,7 @@ from antiphon.search.rerank import Reranker
 __all__ = [
     "CONFIG", "EXPORT", "FORMAT", "FORMATS", "MANIFEST", "SOURCE_TOKENIZER", "TARGET_TOKENIZER", "LoadedModel",
     "fresh_model", "is_intact", "load_flag_limits", "load_model", "load_rerankers", "load_weights", "open_model",
-    "read_folder_config", "save_model", "save_registered", "save_weights",
+    "read_folder_config", "save_config", "save_model", "save_registered", "save_weights",
 ]  # fmt: skip
 
 FORMATS = (1, 2)  # of model folders and exports that can be read; 2: dependent keys of config.yaml are nested
@@ -65,12 +65,17 @@ def open_model(folder: str | Path) -> LoadedModel | EngineModel:
 def save_model(folder: Path, config: Config, weights: dict[str, Tensor], source: Source, target: Tokenizer) -> None:
     """Writes the whole model folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    write_text(folder / CONFIG, explained_yaml(config))
-    save_registered(folder, config)
+    save_config(folder, config)
     sides: tuple[tuple[str, Source], ...] = ((SOURCE_TOKENIZER, source), (TARGET_TOKENIZER, target))
     for name, side in sides:
         write_text(folder / name, side.json() + "\n")
     save_weights(folder, weights)
+
+
+def save_config(folder: Path, config: Config) -> None:
+    """Write config.yaml with every key explained, and the names from outside the package that it uses."""
+    write_text(folder / CONFIG, explained_yaml(config))
+    save_registered(folder, config)
 
 
 def save_registered(folder: Path, config: Config) -> None:

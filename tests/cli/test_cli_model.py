@@ -21,6 +21,7 @@ from tiny_generators import tiny_folder
 from antiphon.cli import io
 from antiphon.cli.evaluate import print_result
 from antiphon.cli.io import in_batches, is_pipe
+from antiphon.cli.train import NOTHING_LEARNT
 from antiphon.errors import DataError, UserError
 from antiphon.evaluation.evaluate import Evaluation
 from antiphon.evaluation.intervals import Estimate
@@ -293,9 +294,10 @@ def test_a_run_learns_the_limits_of_flags(antiphon, tiny: Path, tmp_path: Path, 
 
 def test_train_fresh_begins_again(antiphon, tiny: Path, tmp_path: Path) -> None:  # noqa: ANN001
     run = str(tmp_path / "run")
-    assert antiphon("train", str(tiny), "training.max_updates=2", "--out", run).code == 0
-    assert antiphon("train", str(tiny), "training.max_updates=3", "--out", run).code == 2
-    assert antiphon("train", str(tiny), "training.max_updates=3", "--out", run, "--fresh").code == 0
+    slow, short = "training.learning_rate=0.001", ("training.max_updates=3", "training.learning_rate=0.002")
+    assert antiphon("train", str(tiny), "training.max_updates=2", slow, "--out", run).code == NOTHING_LEARNT
+    assert antiphon("train", str(tiny), *short, "--out", run).code == 2
+    assert antiphon("train", str(tiny), *short, "--out", run, "--fresh").code == NOTHING_LEARNT
     assert json.loads(Path(run, "summary.json").read_text())["updates"] == 3
 
 

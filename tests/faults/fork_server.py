@@ -108,15 +108,17 @@ def spoil_losses(first: int, last: int) -> None:
 
 def install(order: dict[str, Any]) -> Callable[[], None]:
     """Puts the fault of an order in place; returns what to do at the end."""
-    from antiphon.training import checkpoints, evaluator, loop, run_folder
+    from antiphon.training import checkpoints, endings, evaluator, loop, run_folder
     from antiphon.training import run as train
 
     if not order["pictures"]:
-        train._draw_plots = lambda _: None
+        endings._draw_plots = lambda _: None
     if order["spoilt"]:
         spoil_losses(*order["spoilt"])
     wanted = order["fault"] or {"where": "disk", "number": 0, "action": "kill"}
     fault = Fault(wanted["number"], wanted["action"])
+    if order["second"]:
+        before(endings, "draw_curves", Fault(1, order["second"]))
     if wanted["where"] == "disk":
         watch_disk(fault, order["run"])
     elif wanted["where"] == "room":
@@ -127,7 +129,7 @@ def install(order: dict[str, Any]) -> Callable[[], None]:
             "batch": (loop, "training_step"),
             "preparation": (train, "prepare"),
             "metrics": (run_folder.RunFolder, "write_metrics"),
-            "report": (train, "write_report"),
+            "report": (endings, "write_report"),
             "pruning": (checkpoints.Checkpoints, "prune"),
         }
         before(*places[wanted["where"]], fault)

@@ -228,6 +228,11 @@ class TrainingConfig(Section):
 
     epochs: Positive = Field(20, description="maximum number of passes over the training data")
     max_updates: Positive | None = Field(None, description="maximum number of updates; null: epochs decide")
+    max_minutes: Annotated[float, Field(gt=0.0)] | None = Field(
+        None,
+        description="minutes of training, evaluations included; then it ends after the next update, whatever is left "
+        "of the schedule; null: no limit",
+    )
     batch_tokens: Positive = Field(4096, description="size of a batch: rows x the longer side, padding included")
     accumulate: Positive = Field(1, description="batches whose gradients are accumulated for one update")
     optimizer: Optimizer = Field(default_factory=AdamConfig, description=OPTIMIZERS)
@@ -247,6 +252,11 @@ class TrainingConfig(Section):
     )
     patience: Positive | None = Field(
         None, description="early stopping: after this many evaluations without a better metric; null: never"
+    )
+    min_updates: Natural = Field(
+        1000,
+        description="patience counts only after this many updates, and once the dev loss has been 5 % below that of a "
+        "unigram model (the frequencies of the target tokens alone)",
     )
     dev_examples: Positive = Field(500, description="dev examples decoded at each evaluation (the loss takes all)")
     keep: Positive = Field(2, description="checkpoints kept beside the best")

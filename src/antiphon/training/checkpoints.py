@@ -33,7 +33,7 @@ class Progress:
     batch: int = 0  # batches of this epoch already used
     skipped: int = 0  # updates left out because the loss was not finite
     skipped_in_a_row: int = 0
-    seconds: float = 0.0
+    seconds: float = 0.0  # of updates and evaluations, over all processes
     loss_sum: float = 0.0  # of the training loss since the last evaluation
     loss_count: int = 0
     history: list[dict[str, float]] = field(default_factory=list)  # one row an evaluation
