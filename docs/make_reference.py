@@ -54,8 +54,9 @@ def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 
 # The command line.
 
-EXIT_CODES = """Exit codes: 0 success, 1 a bug in Antiphon, 2 wrong input (with a sentence on standard error), 130
-interrupted, 143 terminated after saving. `-h` or `--help` after any command prints its part of this page."""
+EXIT_CODES = """Exit codes: 0 success, 1 a bug in Antiphon, 2 wrong input (with a sentence on standard error), 3 trained
+but learnt nothing beyond the frequency of the output tokens, 130 interrupted, 143 terminated after saving. `-h` or
+`--help` after any command prints its part of this page."""
 
 
 def cli_reference() -> str:

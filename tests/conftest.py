@@ -48,9 +48,9 @@ def cache_of_the_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
 @pytest.fixture(scope="module")
 def no_pictures() -> Iterator[None]:
     """For runs of which something else is asked: their pictures take most of the time."""
-    from antiphon.training import run
+    from antiphon.training import endings
 
     with pytest.MonkeyPatch.context() as patch:
         for name in ("draw_curves", "draw_answer"):
-            patch.setattr(run, name, lambda *_, **__: None)
+            patch.setattr(endings, name, lambda *_, **__: None)
         yield

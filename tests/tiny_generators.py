@@ -59,8 +59,8 @@ def tiny_generator(kind: str, **data: Any) -> Generator:  # noqa: ANN401 (any ke
     return Generator(LoadedModel(config, model, source, TARGET))
 
 
-def tiny_folder(kind: str, folder: Path) -> str:
+def tiny_folder(kind: str, folder: Path, **data: Any) -> str:  # noqa: ANN401 (any key of data)
     """The same as a model folder on disk."""
-    made = tiny_generator(kind)
+    made = tiny_generator(kind, **data)
     save_model(folder, made.config, made.model.state_dict(), made.source_tokenizer, made.target_tokenizer)
     return str(folder)

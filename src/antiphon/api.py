@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -37,7 +37,7 @@ from antiphon.training.side_models import make_joint, make_shortlist
 
 __all__ = [
     "CheckReport", "check", "evaluate", "explain", "export_model", "import_model", "joint", "load", "map_sentences",
-    "positions", "read_examples", "read_sentences", "shortlist", "train", "tree",
+    "positions", "read_examples", "read_inputs", "read_sentences", "shortlist", "train", "tree",
 ]  # fmt: skip
 
 
@@ -86,7 +86,11 @@ def train(
     fresh: bool = False,
     display: Display | None = None,
 ) -> Path:
-    """Train or resume a run; return its folder, which `load` takes."""
+    """Train, resume or extend a run; return its folder, which `load` takes.
+
+    `learnt` in its summary.json is false, with `problem` and `advice`, if the run has ended without having learnt more
+    than the frequency of the output tokens.
+    """
     chosen = _read(config, overrides)
     name = "run" if isinstance(config, Config) else Path(config).stem
     folder = Path(out) if out is not None else Path("runs") / name
@@ -119,7 +123,10 @@ def evaluate(
     metrics: list[str] | None = None,
     **options: Unpack[SearchKeywords],
 ) -> Evaluation:
-    """Metrics on a file of pairs, with 95 % bootstrap intervals."""
+    """Metrics on a file of pairs, with 95 % bootstrap intervals.
+
+    The result's `predictions` have the answer, flags and metrics of each example; `worst(5)` returns the worst of them.
+    """
     examples, dropped = read_examples(generator, files)
     return evaluate_examples(
         generator,
@@ -176,14 +183,13 @@ def positions(generator: Generator, out: str | Path) -> dict[str, NDArray[Any]]:
 def read_sentences(generator: Generator, file: str) -> tuple[list[str], DropLog]:
     """The sentences of a file without duplicates: its lines, or the source (or text) column of a table.
 
-    A table is a .tsv, .csv or .jsonl; for a model of pairs also any file whose lines have tabs, as in training.
+    A table is a .tsv, .csv, .json, .jsonl, .parquet or .xlsx; for a model of pairs also any file whose lines have tabs,
+    as in training.
     """
     [(_, path)] = file_paths(file)
     data, dropped = generator.config.data, DropLog()
     if is_table(path, data):
-        pairs = read_pairs(file, _sources_alone(data), dropped, table=True)
-        sentences = list(dict.fromkeys(pair.source or pair.target for pair in pairs))
-        dropped.refuse(data)
+        sentences = list(dict.fromkeys(read_inputs(generator, file, dropped)))
     else:
         lines = TextConfig(column=0)
         read = data.model_copy(update={"source": None, "target": lines, "window": None, "header": False})
@@ -192,6 +198,14 @@ def read_sentences(generator: Generator, file: str) -> tuple[list[str], DropLog]
     if not sentences:
         raise nothing_usable(file, data, dropped)
     return sentences, dropped
+
+
+def read_inputs(generator: Generator, file: str, dropped: DropLog) -> Iterator[str]:
+    """The source (or text) of each row of a table, as `Generator.generate` reads it; the targets may be missing."""
+    data = generator.config.data
+    for pair in read_pairs(file, _sources_alone(data), dropped, table=True):
+        yield pair.source or pair.target
+    dropped.refuse(data)
 
 
 def _sources_alone(data: DataConfig) -> DataConfig:

@@ -18,8 +18,8 @@ from typing import Any
 from antiphon.errors import DiskError
 
 __all__ = [
-    "REMEDIES", "cache_folder", "discard", "disk_errors", "publish", "publish_in_cache", "sha256", "sweep",
-    "to_json", "write_bytes", "write_text",
+    "REMEDIES", "cache_folder", "discard", "disk_errors", "publish", "publish_in_cache", "read_rows", "sha256",
+    "sweep", "to_json", "write_bytes", "write_text",
 ]  # fmt: skip
 
 TEMPORARY = ".making-"
@@ -79,6 +79,22 @@ def write_text(path: Path, text: str) -> None:
 def to_json(value: dict[str, Any]) -> str:
     """Readable JSON: indented, in the order of the keys, without escapes."""
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """The JSON objects in the lines of a file; without a file none, and without torn lines."""
+    try:
+        lines = path.read_text("utf-8", "replace").split("\n")  # not splitlines: U+2028 may stand inside a text
+    except OSError:
+        return []
+    return [row for line in lines if isinstance(row := _json(line), dict)]
+
+
+def _json(line: str) -> object:
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None
 
 
 @contextmanager

@@ -29,6 +29,7 @@ from antiphon.data.tokenizers import Tokenizer, by_symbol
 from antiphon.errors import ConfigError, ModelFolderError
 from antiphon.files import sha256, to_json, write_bytes, write_text
 from antiphon.inference.engine import EngineModel, LoadedModel
+from antiphon.inference.flags import FLAGS, FlagLimits
 from antiphon.models.build import build_for
 from antiphon.models.model import SequenceModel
 from antiphon.ngrams.joint import JOINT, load_joint
@@ -37,8 +38,8 @@ from antiphon.search.rerank import Reranker
 
 __all__ = [
     "CONFIG", "EXPORT", "FORMAT", "FORMATS", "MANIFEST", "SOURCE_TOKENIZER", "TARGET_TOKENIZER", "LoadedModel",
-    "fresh_model", "is_intact", "load_model", "load_rerankers", "load_weights", "open_model", "read_folder_config",
-    "save_model", "save_registered", "save_weights",
+    "fresh_model", "is_intact", "load_flag_limits", "load_model", "load_rerankers", "load_weights", "open_model",
+    "read_folder_config", "save_config", "save_model", "save_registered", "save_weights",
 ]  # fmt: skip
 
 FORMATS = (1, 2)  # of model folders and exports that can be read; 2: dependent keys of config.yaml are nested
@@ -64,12 +65,17 @@ def open_model(folder: str | Path) -> LoadedModel | EngineModel:
 def save_model(folder: Path, config: Config, weights: dict[str, Tensor], source: Source, target: Tokenizer) -> None:
     """Writes the whole model folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    write_text(folder / CONFIG, explained_yaml(config))
-    save_registered(folder, config)
+    save_config(folder, config)
     sides: tuple[tuple[str, Source], ...] = ((SOURCE_TOKENIZER, source), (TARGET_TOKENIZER, target))
     for name, side in sides:
         write_text(folder / name, side.json() + "\n")
     save_weights(folder, weights)
+
+
+def save_config(folder: Path, config: Config) -> None:
+    """Write config.yaml with every key explained, and the names from outside the package that it uses."""
+    write_text(folder / CONFIG, explained_yaml(config))
+    save_registered(folder, config)
 
 
 def save_registered(folder: Path, config: Config) -> None:
@@ -125,7 +131,8 @@ def load_model(folder: str | Path) -> LoadedModel:
     target = load_tokenizer(path / TARGET_TOKENIZER)
     model = fresh_model(config, source, target)
     _fill(model, path)
-    return LoadedModel(config, model.eval(), source, target, load_rerankers(path, source, target), path)
+    rerankers, flag_limits = load_rerankers(path, source, target), load_flag_limits(path)
+    return LoadedModel(config, model.eval(), source, target, rerankers, path, flag_limits)
 
 
 def load_rerankers(folder: Path, source: Source, target: Tokenizer) -> dict[str, Reranker]:
@@ -133,6 +140,19 @@ def load_rerankers(folder: Path, source: Source, target: Tokenizer) -> dict[str,
     if not (folder / JOINT).is_file():
         return {}
     return {"joint": load_joint(folder, source_tokens=sum(source.sizes), target_tokens=target.size)}
+
+
+def load_flag_limits(folder: Path) -> FlagLimits:
+    """The limits of flags that the training targets keep; the defaults for a folder without them."""
+    path = folder / FLAGS
+    if not path.is_file():
+        return FlagLimits()
+    with _reading(path):
+        content = path.read_bytes()
+    try:
+        return TypeAdapter(FlagLimits).validate_json(content)
+    except ValidationError as error:
+        raise ModelFolderError(f"{path}: damaged; copy it again, or remove it for the default limits") from error
 
 
 def fresh_model(config: Config, source: Source, target: Tokenizer) -> SequenceModel:

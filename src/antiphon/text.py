@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 
-__all__ = ["format_reasons", "natural_order", "nearest", "plural", "visible"]
+__all__ = ["duration", "format_reasons", "natural_order", "nearest", "plural", "visible"]
 
 _JOINERS = "\u200c\u200d"  # part of their letters: emoji families, Persian, Indic scripts
 _HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # control, format (also right-to-left override), surrogate, line, paragraph
@@ -38,6 +38,15 @@ def plural(count: int, noun: str) -> str:
     """3 windows of 8 tokens, 1 window of 8 tokens: the first word of `noun` is a plural that ends in s."""
     first, space, rest = noun.partition(" ")
     return f"{count:,} {first.removesuffix('s') if count == 1 else first}{space}{rest}"
+
+
+def duration(seconds: float) -> str:
+    """2 h 05 min, 3 min 20 s, 45 s, 0.4 s"""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes:02d} min"
+    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s" if rest >= 10 else f"{seconds:.1f} s"
 
 
 def format_reasons(reasons: Mapping[str, int]) -> str:

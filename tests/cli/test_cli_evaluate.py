@@ -110,6 +110,9 @@ def test_by_a_column_and_by_lines(antiphon, classifier: str, table: Path) -> Non
         (["--by", "part", "--by-lines", "9"], "--by and --by-lines: one at a time; leave one out"),
         (["--by", "part", "--metric", "loss"], "groups: nothing is decoded for loss; leave it out"),
         (["--confusion", "c.jpg"], "c.jpg: PNG, SVG or TSV can be written; give a name that ends in .png"),
+        (["--predictions", "p.csv"], "p.csv: TSV or JSONL can be written; give a name that ends in .tsv or .jsonl"),
+        (["--predictions", "nowhere/p.tsv"], "nowhere/p.tsv: there is no folder nowhere; make it first"),
+        (["--predictions", "p.tsv", "--metric", "loss"], "--predictions: nothing is decoded for loss; add --metric ex"),
         (["--confusion", "nowhere/c.png"], "nowhere/c.png: there is no folder nowhere; make it first"),
         (
             ["--confusion", "c.png", "--metric", "loss"],

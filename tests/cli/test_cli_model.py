@@ -6,15 +6,23 @@ import gzip
 import json
 import os
 import pty
+import select
+import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tiny_generators import tiny_folder
 
+from antiphon.cli import io
 from antiphon.cli.evaluate import print_result
+from antiphon.cli.io import in_batches, is_pipe
+from antiphon.cli.train import NOTHING_LEARNT
+from antiphon.errors import DataError, UserError
 from antiphon.evaluation.evaluate import Evaluation
 from antiphon.evaluation.intervals import Estimate
 from antiphon.inference.engine import TorchEngine
@@ -52,9 +60,9 @@ def test_no_input_is_no_output(antiphon, model: str) -> None:  # noqa: ANN001
 def test_json_has_everything_but_the_weights(antiphon, model: str) -> None:  # noqa: ANN001
     ended = antiphon("generate", model, "--json", "--n-best", "2", stdin=STDIN)
     answers = [json.loads(line) for line in ended.lines]
-    assert len(answers) == len(LINES)
+    assert [answer["source"] for answer in answers] == LINES
     first = answers[0]
-    assert set(first) == {"text", "tokens", "score", "log_probs", "flags", "alternatives"}
+    assert set(first) == {"source", "text", "tokens", "score", "log_probs", "flags", "alternatives"}
     assert len(first["tokens"]) == len(first["log_probs"])
     assert first["alternatives"][0]["text"] == first["text"]
     assert len(first["alternatives"]) == 2
@@ -274,27 +282,87 @@ def test_train_again_goes_on_and_another_config_is_refused(antiphon, model: str,
     assert "training.seed: 1 in the run, 2 now" in refused.err
 
 
+@pytest.mark.parametrize(("target", "flagged"), [("a b", True), ("a " * 12, False)])
+def test_a_run_learns_the_limits_of_flags(antiphon, tiny: Path, tmp_path: Path, target: str, flagged: bool) -> None:  # noqa: ANN001
+    """An answer of twelve equal tokens is flagged, unless training targets are like that."""
+    train, run = tmp_path / "train.tsv", str(tmp_path / "run")
+    train.write_text("".join(f"{number}\t{target}\n" for number in range(40)))
+    assert antiphon("train", str(tiny), f"data.train={train}", "training.max_updates=1", "--out", run).code == 0
+    ended = antiphon("generate", run, "--prefix", "a " * 12, "--max-length", "12", stdin=b"1\n")
+    assert ("repetition: a token again and again" in ended.err) == flagged
+
+
 def test_train_fresh_begins_again(antiphon, tiny: Path, tmp_path: Path) -> None:  # noqa: ANN001
     run = str(tmp_path / "run")
-    assert antiphon("train", str(tiny), "training.max_updates=2", "--out", run).code == 0
-    assert antiphon("train", str(tiny), "training.max_updates=3", "--out", run).code == 2
-    assert antiphon("train", str(tiny), "training.max_updates=3", "--out", run, "--fresh").code == 0
+    slow, short = "training.learning_rate=0.001", ("training.max_updates=3", "training.learning_rate=0.002")
+    assert antiphon("train", str(tiny), "training.max_updates=2", slow, "--out", run).code == NOTHING_LEARNT
+    assert antiphon("train", str(tiny), *short, "--out", run).code == 2
+    assert antiphon("train", str(tiny), *short, "--out", run, "--fresh").code == NOTHING_LEARNT
     assert json.loads(Path(run, "summary.json").read_text())["updates"] == 3
 
 
-def test_a_keyboard_is_answered_line_by_line(model: str) -> None:
-    """At a keyboard each line is answered at once, whatever the batch size."""
-    master, slave = pty.openpty()
+@pytest.mark.parametrize(
+    ("opened", "end", "code", "said"),
+    [
+        (pty.openpty, b"\x04", 0, b"end with Ctrl-D"),
+        (lambda: os.pipe()[::-1], signal.SIGINT, 130, b"antiphon: interrupted\n"),
+    ],
+)
+def test_a_keyboard_and_a_slow_pipe_are_answered_line_by_line(
+    model: str, opened: Callable[[], tuple[int, int]], end: bytes | signal.Signals, code: int, said: bytes
+) -> None:
+    """A line is answered although more may come; Ctrl-C ends the wait for them."""
+    ours, theirs = opened()
     with subprocess.Popen(
         [sys.executable, "-m", "antiphon.cli.main", "generate", model],
-        stdin=slave, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     ) as process:  # fmt: skip
-        os.close(slave)
+        os.close(theirs)
         assert process.stdout is not None
         assert process.stderr is not None
-        os.write(master, b"a b c\n")
+        os.write(ours, b"a b c\n")
+        assert select.select([process.stdout], [], [], 60)[0], "no answer"
         assert process.stdout.readline().endswith(b"\n")
-        os.write(master, b"\x04")
-        assert b"Ctrl-D" in process.stderr.read()
-    os.close(master)
-    assert process.returncode == 0
+        os.write(ours, end) if isinstance(end, bytes) else process.send_signal(end)
+        messages = process.stderr.read()
+    os.close(ours)
+    assert process.returncode == code
+    assert said in messages
+    assert b"Fatal" not in messages
+
+
+def test_batches_from_a_pipe_have_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    answered = threading.Event()
+
+    def lines() -> Iterator[str]:
+        yield "a"
+        answered.wait(timeout=60)
+        yield from "bcdefgh"
+        raise DataError("line 9: broken")
+
+    monkeypatch.setattr(io, "is_pipe", lambda _: True)
+    batches = in_batches(lines(), 3, None)
+    assert next(batches) == ["a"]
+    answered.set()
+    found: list[list[str]] = []
+    with pytest.raises(DataError, match="line 9"):
+        found.extend(batches)
+    assert [line for batch in found for line in batch] == list("bcdefgh"), "all lines before the error, in order"
+    assert max(map(len, found)) <= 3
+
+
+def test_a_file_is_read_in_full_batches(tmp_path: Path) -> None:
+    (tmp_path / "lines.txt").touch()
+    os.mkfifo(tmp_path / "pipe")
+    assert [is_pipe(str(tmp_path / name)) for name in ("lines.txt", "pipe", "missing")] == [False, True, False]
+    assert list(in_batches(iter("abcdefg"), 3, str(tmp_path / "lines.txt"))) == [
+        ["a", "b", "c"],
+        ["d", "e", "f"],
+        ["g"],
+    ]
+
+
+def test_a_closed_stdin_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(UserError, match="stdin is closed; name a file of lines"):
+        io.input_lines(None)

@@ -106,13 +106,15 @@ def test_a_stream_writes_lines(antiphon, stream: str) -> None:  # noqa: ANN001
     assert ended.err == "", "that there is no end is no news"
 
 
-def test_sampling_depends_on_the_seed_and_the_line_only(antiphon, lines: str) -> None:  # noqa: ANN001
+def test_sampling_depends_on_the_seed_and_the_text_only(antiphon, lines: str) -> None:  # noqa: ANN001
     stdin = b"Ann\n" * 40
     drawn = antiphon("generate", lines, "--sample", "--temperature", "1.5", stdin=stdin)
     assert len(set(drawn.lines)) > 10
     for options in (["--batch-size", "1"], ["--batch-size", "7"], ["--seed", "1"]):
         again = antiphon("generate", lines, "--sample", "--temperature", "1.5", *options, stdin=stdin)
         assert again.lines == drawn.lines
+    mixed = antiphon("generate", lines, "--sample", "--temperature", "1.5", stdin=b"Bob\nAnn\n" * 40)
+    assert mixed.lines[1::2] == drawn.lines
     other = antiphon("generate", lines, "--sample", "--temperature", "1.5", "--seed", "2", stdin=stdin)
     assert other.lines != drawn.lines
     best = antiphon("generate", lines, stdin=b"Ann\n").lines

@@ -13,13 +13,18 @@ from tiny_generators import tiny_folder
 from antiphon.cli.export import ExportEngine
 from antiphon.cli.io import program
 from antiphon.export.base import TARGETS
+from antiphon.inference.flags import FlagLimits
+from antiphon.model_folder import open_model
 
+LIMITS = FlagLimits((9, 10, 11, 12, 15, 18))
 STDIN = b"a b c\nh\n\nd e f g\n"
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return tiny_folder("transformer", tmp_path_factory.mktemp("runs") / "run")
+    folder = tiny_folder("transformer", tmp_path_factory.mktemp("runs") / "run")
+    LIMITS.save(Path(folder))
+    return folder
 
 
 def test_the_engines_of_the_help_are_those_there_are() -> None:
@@ -44,6 +49,7 @@ def test_export_and_then_the_other_commands(antiphon, run: str, flags: list[str]
     assert "a run with patience 1 does the same" in note
     assert last.startswith(f"antiphon: wrote {out} (0.")
     assert last.endswith(f"; next: {program()} generate {shlex.quote(str(out))} FILE")
+    assert open_model(out).flag_limits == LIMITS
     answers = [antiphon("generate", folder, stdin=STDIN) for folder in (run, str(out))]
     assert [answer.code for answer in answers] == [0, 0]
     assert len(answers[1].lines) == 4

@@ -91,6 +91,14 @@ def hold_out(read: Prepare) -> None:
     assert len(read(dev=None, hold_out=0.49).dev) == 3
 
 
+def delimiter(read: Prepare) -> None:
+    Path("dots.txt").write_text("a.b\nc.d\n")
+    dots = {"train": "dots.txt", "dev": "dots.txt"}
+    assert texts(read(**dots, delimiter=".")) == [("a", "b"), ("c", "d")]
+    with pytest.raises(DataError, match=r"no column 1; .*or put tabs between the columns"):
+        read(**dots)
+
+
 def header(read: Prepare) -> None:
     assert texts(read(header=True)) == PAIRS[1:]
     assert texts(read(header=False)) == texts(read(header=None)) == PAIRS
@@ -203,7 +211,18 @@ def skip_unreadable(read: Prepare) -> None:
 DATA_EFFECTS: dict[type[BaseModel], dict[str, Callable[[Prepare], None]]] = {
     DataConfig: {
         effect.__name__: effect
-        for effect in (train, dev, hold_out, header, source, target, shared_vocabulary, skip_unreadable, window)
+        for effect in (
+            train,
+            dev,
+            hold_out,
+            delimiter,
+            header,
+            source,
+            target,
+            shared_vocabulary,
+            skip_unreadable,
+            window,
+        )
     },
     TextConfig: {
         "kind": one_kind,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -32,7 +34,8 @@ from antiphon.errors import DivergedError
 from antiphon.evaluation import intervals as bootstrap
 from antiphon.inference.generator import Generator
 from antiphon.models.build import build_model
-from antiphon.training import evaluator, step
+from antiphon.training import evaluator, loop, step
+from antiphon.training import run as runs
 from antiphon.training.step import Loss
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
@@ -223,9 +226,38 @@ def checkpoint_every(train: Train) -> None:
 
 
 def patience(train: Train) -> None:
-    ran = train(patience=2, **NEVER_BETTER)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runs, "unigram_loss", lambda *_: math.inf)  # which every model is below
+        ran = train(patience=2, min_updates=0, **NEVER_BETTER)
     assert ran.summary["updates"] == 3
     assert ran.summary["stopped"] == "no better exact_match in 2 evaluations"
+    losses = iter([9.0, 9.0, 9.0, 0.5, 0.5])  # a plateau above the floor, then learning, then a plateau below it
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(evaluator.Evaluator, "evaluate", lambda _: ({"dev_loss": next(losses), "perplexity": 1.0}, []))
+        assert train(patience=1, min_updates=0, evaluate_every=1).evaluated == [1, 2, 3, 4, 5]
+    never_below = train(patience=2, min_updates=1, **NEVER_BETTER)
+    assert never_below.summary["stopped"] == f"all {never_below.summary['updates']} updates done"
+    assert never_below.summary["updates"] > 3
+
+
+def min_updates(train: Train) -> None:
+    """The first evaluation is the best, and those of the updates 4 and 5 are the first to count."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runs, "unigram_loss", lambda *_: math.inf)
+        assert train(patience=2, min_updates=4, **NEVER_BETTER).summary["updates"] == 5
+
+
+def max_minutes(train: Train) -> None:
+    """Each look at the clock is ten seconds later: an update takes ten, an evaluation takes ten."""
+    clock = itertools.count(step=10)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+        ran = train(max_minutes=1, evaluate_every=4)
+        assert train(max_minutes=1.5, evaluate_every=4, epochs=9).summary["stopped"] == "1.5 minutes are over"
+    assert ran.evaluated == [4, 5]  # 4 updates, an evaluation, and the update that ends the minute
+    assert ran.summary["stopped"] == "1 minute is over"
+    assert (ran.summary["updates"], ran.summary["seconds"]) == (5, 70)
+    assert same(ran.last(), train(max_updates=5).last())
 
 
 def dev_examples(train: Train) -> None:
@@ -329,8 +361,8 @@ TRAINING_EFFECTS: dict[str, Callable[[Train], None]] = {
     effect.__name__: effect
     for effect in (
         epochs, max_updates, batch_tokens, accumulate, optimizer, learning_rate, schedule, clip, label_smoothing,
-        guided_attention, metric, evaluate_every, checkpoint_every, patience, dev_examples, keep, average, bad_updates,
-        noise, scheduled_sampling, seed, threads,
+        guided_attention, metric, evaluate_every, checkpoint_every, patience, min_updates, max_minutes, dev_examples,
+        keep, average, bad_updates, noise, scheduled_sampling, seed, threads,
     )
 }  # fmt: skip
 SECTION_EFFECTS: dict[type[BaseModel], dict[str, Callable[[Train], None]]] = {

@@ -48,9 +48,9 @@ def test_recipes_and_pages_are_inside(installed: Path, tmp_path: Path) -> None:
 def test_it_trains_and_answers(installed: Path, tmp_path: Path) -> None:
     (tmp_path / "pairs.tsv").write_text("".join(f"{a}{b}\t{b}{a}\n" for a in "abcdef" for b in "abcdef"), "utf-8")
     assert run(installed, tmp_path, "init", "pairs.tsv").returncode == 0
-    small = ["model.encoder.size=8", "model.decoder.size=8", "training.max_updates=2"]
+    small = ["model.encoder.size=8", "model.decoder.size=8", "training.max_updates=2"]  # too few to learn anything
     trained = run(installed, tmp_path, "train", "config.yaml", *small, "--out", "RUN")
-    assert trained.returncode == 0, trained.stderr
+    assert trained.returncode == 3, trained.stderr
     (tmp_path / "in.txt").write_text("ab\n\nba\n", "utf-8")
     answered = run(installed, tmp_path, "generate", "RUN", "in.txt")
     assert answered.returncode == 0, answered.stderr

@@ -53,8 +53,12 @@ class ForkServer:
         fault: tuple[str, int, str] | None = None,
         spoilt: tuple[int, int] | None = None,
         pictures: bool = False,
+        second: str | None = None,
     ) -> int:
-        """Starts `antiphon train config.yaml --out RUN ARGUMENTS`; returns its process id."""
+        """Starts `antiphon train config.yaml --out RUN ARGUMENTS`; returns its process id.
+
+        A `second` signal comes when the pictures are drawn.
+        """
         self.orders += 1
         order = {
             "folder": str(self.folder),
@@ -63,7 +67,8 @@ class ForkServer:
             "log": str(self.log),
             "fault": dict(zip(("where", "number", "action"), fault, strict=True)) if fault else None,
             "spoilt": spoilt,
-            "pictures": pictures,
+            "pictures": pictures or second is not None,
+            "second": second,
         }
         assert self.server.stdin is not None
         self.server.stdin.write(json.dumps(order) + "\n")

@@ -18,6 +18,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 SIGNALS = {"kill": signal.SIGKILL, "term": signal.SIGTERM, "int": signal.SIGINT}
@@ -88,33 +89,36 @@ def before(module: Any, name: str, fault: Fault) -> None:  # noqa: ANN401 - modu
 
 def spoil_losses(first: int, last: int) -> None:
     """The losses of these batches are NaN."""
-    from antiphon.training import step
-    from antiphon.training.step import Loss
+    from antiphon.training import loop
+    from antiphon.training.step import StepResult
 
     count = 0
-    really = step.cross_entropy
+    really = loop.training_step
 
-    def spoilt(*arguments: Any) -> Loss:  # noqa: ANN401 - passes on what it gets
+    def spoilt(*arguments: Any, **named: Any) -> StepResult:  # noqa: ANN401 - passes on what it gets
         nonlocal count
         count += 1
-        loss = really(*arguments)
+        result = really(*arguments, **named)
         factor = math.nan if first <= count <= last else 1.0
-        return Loss(total=loss.total * factor, plain=loss.plain * factor, count=loss.count)
+        loss = replace(result.loss, total=result.loss.total * factor, plain=result.loss.plain * factor)
+        return replace(result, loss=loss)
 
-    step.cross_entropy = spoilt
+    loop.training_step = spoilt
 
 
 def install(order: dict[str, Any]) -> Callable[[], None]:
     """Puts the fault of an order in place; returns what to do at the end."""
-    from antiphon.training import checkpoints, evaluator, run_folder, step
+    from antiphon.training import checkpoints, endings, evaluator, loop, run_folder
     from antiphon.training import run as train
 
     if not order["pictures"]:
-        train._draw_plots = lambda _: None
+        endings._draw_plots = lambda _: None
     if order["spoilt"]:
         spoil_losses(*order["spoilt"])
     wanted = order["fault"] or {"where": "disk", "number": 0, "action": "kill"}
     fault = Fault(wanted["number"], wanted["action"])
+    if order["second"]:
+        before(endings, "draw_curves", Fault(1, order["second"]))
     if wanted["where"] == "disk":
         watch_disk(fault, order["run"])
     elif wanted["where"] == "room":
@@ -122,10 +126,10 @@ def install(order: dict[str, Any]) -> Callable[[], None]:
     else:
         places = {
             "evaluation": (evaluator, "evaluate_examples"),
-            "batch": (step, "cross_entropy"),
+            "batch": (loop, "training_step"),
             "preparation": (train, "prepare"),
             "metrics": (run_folder.RunFolder, "write_metrics"),
-            "report": (train, "write_report"),
+            "report": (endings, "write_report"),
             "pruning": (checkpoints.Checkpoints, "prune"),
         }
         before(*places[wanted["where"]], fault)

@@ -74,8 +74,8 @@ def test_everything_at_once(tmp_path: Path) -> None:
         ("training: {}\n", "data: missing; add it: the examples"),
         (
             "data: {}\n",
-            "data.train: missing; add it: TSV, CSV or JSONL (also .gz); [source file, target file]; @NAME/SPLIT; "
-            "language models: plain text",
+            "data.train: missing; add it: TSV, CSV, JSON, JSONL (also .gz), parquet, xlsx; [source file, target file]; "
+            "@NAME/SPLIT; language models: plain text",
         ),
         ("data: {train: a}\ntraining: 3\n", "training: should be a section of keys, got 3"),
         ("data: {train: a}\nmodel: {decoder: 3}\n", "model.decoder: should be a section of keys, got 3"),

@@ -58,7 +58,7 @@ def problem(data: DataConfig) -> str:
         (b"", ["train.tsv: the file is empty"]),
         (b"a\tb\n\x00\x01\x02", ["train.tsv, line 2: a zero byte", "not text"]),
         (b"a\tb\nc\tcaf\xe9\n", ["train.tsv, line 2: not UTF-8 (byte 0xE9 at column 6)", "save the file as UTF-8"]),
-        ("a\tb\n".encode("utf-16"), ["train.tsv: the file is UTF-16", "save it as UTF-8"]),
+        ("a\tb\n".encode("utf-16")[:-1], ["train.tsv, line 1: half a character of UTF-16", "best as UTF-8"]),
         (gzip.compress(GOOD * 50, mtime=0)[:-40], ["train.tsv: the gzip file is cut off"]),
         (
             gzip.compress(GOOD, mtime=0)[:30] + b"xxxxx" + gzip.compress(GOOD, mtime=0)[35:],
@@ -155,9 +155,10 @@ def test_unknown_keys_name_the_known(folder: Path) -> None:
         }),
         ("b.tsv", "\n\na\tb\n", {"empty line": 2}),
         ("a.csv", 'x,y\na,"b" c\na,b\n', {"not CSV: ',' expected after '\"'": 1}),
-        ("a.jsonl", '{"0": "a", "1": "b"}\n{"0"\n[1]\n{"0": "a"}\n{"0": 1, "1": "b"}\n{"0": "a", "1": [null]}\n'
+        ("a.jsonl", '{"0": "a", "1": "b"}\n{"0"\n[1]\n{"0": "a"}\n{"0": {}, "1": "b"}\n{"0": "a", "1": [[]]}\n'
                     '{"0": "\\ud800", "1": "b"}\n\n{"0": ["a"], "1": "b"}\n' + "[" * 100_000, {
-            "a value is not a string": 3, "not JSON": 2, "not a JSON object": 1, "no key '1'": 1,
+            "a value of '0' is an object": 1, "a value of '1' is a list": 1, "a value of '0' is a list": 1,
+            "not JSON": 2, "not a JSON object": 1, "no key '1'": 1,
             "half of a surrogate pair": 1, "empty line": 1,
         }),
     ],

@@ -89,3 +89,33 @@ def test_the_real_command_terminated_while_it_imports(fork_server: ForkServer, r
     out, err = process.communicate(timeout=60)
     assert process.returncode == 143, err
     assert (out, "Traceback" in err) == ("", False), err
+
+
+@pytest.mark.parametrize(("number", "update", "weights"), [(7, 4, "last"), (23, 12, "best")])
+def test_a_stopped_run_has_its_pictures(
+    fork_server: ForkServer, run: Path, number: int, update: int, weights: str
+) -> None:
+    """Before the first evaluation the curves come from the log alone, and the attention is that of the moment."""
+    ended = fork_server.train(run, fault=("batch", number, "int"), pictures=True)
+    assert ended.code == 130, ended.said
+    assert f"saved at update {update}; drawing the report; Ctrl-C again leaves at once" in ended.said
+    for picture in (run / "results.png", run / "attention" / "1.png"):
+        assert picture.read_bytes().startswith(b"\x89PNG")
+    report = (run / "report.html").read_text("utf-8")
+    assert [name in report for name in ('alt="results"', 'alt="attention/1.png"')] == [True, True]
+    assert json.loads((run / "summary.json").read_bytes())["weights"] == weights
+    assert len((run / "log.jsonl").read_text().splitlines()) == update
+
+
+def test_the_second_signal_leaves_while_pictures_are_drawn(
+    fork_server: ForkServer, baseline: Baseline, run: Path
+) -> None:
+    ended = fork_server.train(run, fault=("batch", 7, "int"), second="int")
+    assert ended.code == 130
+    assert ended.said.endswith("Ctrl-C again leaves at once\n")
+    assert not (run / "results.png").exists()
+    assert not (run / "report.html").exists()
+    assert "00000004" in checkpoints(run)
+    assert load_model(run).model.parameter_count > 0
+    assert fork_server.train(run).code == 0
+    baseline.assert_same_end(run)

@@ -23,13 +23,14 @@ STREAM = (
     "model={kind: language-model, decoder: {kind: plain, cell: lstm, embedding: 8, size: 12, layers: 2, dropout: 0.2}}",
     "evaluation={metrics: [perplexity]}",
     "training.metric=loss",
+    "training.learning_rate=0.06",
 )
 
 
 @pytest.fixture(scope="module")
 def undisturbed(fork_server: ForkServer, tmp_path_factory: pytest.TempPathFactory) -> Baseline:
     draw = random.Random(11)
-    words = ["".join(draw.choices("abcd", k=draw.randint(1, 4))) for _ in range(300)]
+    words = [draw.choice("abcd") * draw.randint(1, 4) for _ in range(300)]
     lines = [" ".join(words[first : first + 4]) for first in range(0, 300, 4)]
     (fork_server.folder / "play.txt").write_text("\n\n".join(lines[:65]) + "\n")
     (fork_server.folder / "play.dev.txt").write_text("\n".join(lines[65:]))

@@ -205,14 +205,14 @@ def test_questions_beside_lines_of_text() -> None:
             "a.tsv: no tabs in its first lines, but ',' in every line; rename it to .csv",
         ),
         ("a.txt", "one ||| two\n", "replace ' ||| ' by tabs"),
-        ("a.csv", "one\ttwo\n", "a.csv: no commas in its first lines, but '\\t' in every line; rename it to .tsv"),
+        ("a.json", "[]", "a.json: two keys with text are needed, found none"),
         (
             "a.csv",
             '\n"one,two\n',
             "a.csv, line 2: a quote is not closed, and the other lines are no better; correct the file",
         ),
         ("a.jsonl", '{"source": "a"}\n', "a.jsonl: two keys with text are needed, found only source"),
-        ("a.jsonl", '{"translation": {"en": "a", "de": "b"}}\n', "a.jsonl: two keys with text are needed, found none"),
+        ("a.jsonl", '{"translation": {"en": "a"}}\n', "two keys with text are needed, found only translation.en"),
         ("a.jsonl", "nonsense\n", "a.jsonl: two keys with text are needed, found none"),
         ("a.tsv", "a\t\n\tb\n", "a.tsv: no usable pair (1 x empty target, 1 x empty source)"),
         ("a.tsv", "", "a.tsv: the file is empty"),
@@ -254,13 +254,29 @@ def test_running_text_is_a_stream_of_characters_or_if_long_of_sub_words() -> Non
 def test_what_looks_like_columns_is_no_plain_text() -> None:
     Path("pairs.txt").write_text("".join(f"{spelling(n)}\t{sentence(n)}\n" for n in range(50)))
     assert guessed("pairs.txt").config.model.kind == "encoder-decoder"
-    Path("table.txt").write_text("a,b\n" * 20)
-    with pytest.raises(DataError) as caught:
-        suggest_config(["table.txt"])
-    assert str(caught.value) == (
-        "table.txt: no tabs in its first lines, but ',' in every line; rename it to .csv; or, if it is plain text for "
-        "a language model: antiphon train lm-lstm data.train=table.txt"
-    )
+    Path("table.txt").write_text("".join(f"{spelling(n)};{sentence(n)}\n" for n in range(50)))
+    assert guessed("table.txt").config.model.kind == "encoder-decoder"
+
+
+PAIRS = [{"en": sentence(n), "de": sentence(n, "x")} for n in range(50)]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "columns"),
+    [
+        ("pairs.json", json.dumps(PAIRS), ("en", "de")),
+        ("pairs.json", json.dumps({"data": PAIRS}, indent=1), ("en", "de")),
+        ("pairs.ndjson", "\n".join(json.dumps({"in": pair}) for pair in PAIRS), ("in.en", "in.de")),
+        ("pairs.csv", "en;de\n" + "\n".join(f"{pair['en']};{pair['de']}" for pair in PAIRS), ("en", "de")),
+        ("pairs.csv", "\n".join(f"{pair['en']}\t{pair['de']}" for pair in PAIRS), (0, 1)),
+        ("a.jsonl", "\n".join(json.dumps({"class": n % 3, "en": sentence(n)}) for n in range(50)), ("en", "class")),
+    ],
+)  # fmt: skip
+def test_every_format_has_its_columns(name: str, text: str, columns: tuple[int | str, int | str]) -> None:
+    Path(name).write_text(text)
+    config = guessed(name).config
+    assert config.model.kind == "encoder-decoder"
+    assert (config.data.source.column, config.data.target.column) == columns
 
 
 @pytest.mark.parametrize("lines", [["Hear me, all."], ["Hear me, all.", "", "Speak, speak."] * 6])

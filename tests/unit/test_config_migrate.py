@@ -13,7 +13,7 @@ from antiphon.config.load import MIGRATED, migrate, put, read_config
 from antiphon.config.schema import Config
 from antiphon.config.yaml_text import config_diff, explained_yaml, flat
 from antiphon.errors import RunError
-from antiphon.training.run_folder import RunFolder, refuse_changed_config
+from antiphon.training.run_folder import RunFolder, allowed_changes
 
 FEATURES, AUDIO = {"source": {"kind": "features"}}, {"source": {"kind": "audio"}}
 TRANSFORMER = {"kind": "transformer"}
@@ -171,6 +171,6 @@ def test_a_run_of_an_older_version_can_be_resumed(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("data: {train: a.tsv}\ntraining: {warmup: 3, momentum: 0.0, diagonal: 0.0}\n")
     new = tmp_path / "new.yaml"
     new.write_text("data: {train: a.tsv}\ntraining: {schedule: {warmup: 3}}\n")
-    refuse_changed_config(RunFolder(tmp_path), read_config(new))
+    allowed_changes(RunFolder(tmp_path), read_config(new))
     with pytest.raises(RunError, match=r"training.schedule.warmup: 3 in the run, 4 now"):
-        refuse_changed_config(RunFolder(tmp_path), read_config(new, ["training.schedule.warmup=4"]))
+        allowed_changes(RunFolder(tmp_path), read_config(new, ["training.schedule.warmup=4"]))

@@ -64,7 +64,7 @@ def test_a_difference_names_the_key_and_both_values() -> None:
     )
     assert config_diff(old, old) == []
     assert config_diff(old, new) == [
-        "model.decoder.kind: bahdanau in the run, luong now",
-        "model.decoder.input_feeding: not there in the run, false now",
-        "training.learning_rate: 0.001 in the run, 0.002 now",
+        ("model.decoder.kind", "bahdanau", "luong"),
+        ("model.decoder.input_feeding", "not there", "false"),
+        ("training.learning_rate", "0.001", "0.002"),
     ]

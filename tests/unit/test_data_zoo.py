@@ -24,7 +24,6 @@ class Chosen(NamedTuple):
     target: int | str | list[int | str]
     pairs: int
     warnings: tuple[str, ...] = ()
-    needs_formats: bool = False
 
 
 def unused(*columns: str) -> tuple[str, ...]:
@@ -127,18 +126,17 @@ CHOSEN = [
     Chosen("names.txt", LANGUAGE_MODEL, 0, 15),
     Chosen("cities.txt", LANGUAGE_MODEL, 0, 10),
     # Formats of their own.
-    Chosen("excel.csv", ["Frage"], "Antwort", 10, needs_formats=True),
-    Chosen("semicolons.csv", [0], 1, 12, needs_formats=True),
-    Chosen("quoted.tsv", ["source"], "target", 12, needs_formats=True),
-    Chosen("utf16.tsv", ["Wort"], "Übersetzung", 12, needs_formats=True),
-    Chosen("pairs.json", ["question"], "answer", 10, needs_formats=True),
-    Chosen("nested.jsonl", ["translation.en"], "translation.de", 12, needs_formats=True),
-    Chosen("labels.jsonl", ["text"], "label", 12, unused("'idx'"), needs_formats=True),
-    Chosen("vocabulary.xlsx", ["Englisch"], "Deutsch", 12, unused("'No'"), needs_formats=True),
-    Chosen("reviews.parquet", ["sentence"], "label", 12, unused("'idx'"), needs_formats=True),
+    Chosen("excel.csv", ["Frage"], "Antwort", 10),
+    Chosen("semicolons.csv", [0], 1, 12),
+    Chosen("quoted.tsv", ["source"], "target", 12),
+    Chosen("utf16.tsv", ["Wort"], "Übersetzung", 12),
+    Chosen("pairs.json", ["question"], "answer", 10),
+    Chosen("nested.jsonl", ["translation.en"], "translation.de", 12),
+    Chosen("labels.jsonl", ["text"], "label", 12, unused("'idx'")),
+    Chosen("vocabulary.xlsx", ["Englisch"], "Deutsch", 12, unused("'No'")),
+    Chosen("reviews.parquet", ["sentence"], "label", 12, unused("'idx'")),
 ]
 FILES = {chosen.file for chosen in CHOSEN}
-CHOSEN = [chosen for chosen in CHOSEN if not chosen.needs_formats]  # until these formats can be read
 
 REFUSED = {
     "one-column.tsv": "one-column.tsv: one column only, no tabs in its first lines",

@@ -8,11 +8,17 @@ import numpy as np
 import pytest
 
 from antiphon.evaluation import intervals
-from antiphon.evaluation.intervals import Estimate, estimate, estimate_value
-from antiphon.evaluation.metrics import METRICS, exact_match, wer
+from antiphon.evaluation.intervals import Estimate, estimate_value
+from antiphon.evaluation.metrics import METRICS, Metric, References, exact_match, wer
 
 OUTPUTS = ["a b c d", "a", "b c", "d e f a", "", "c c c"] * 5
 REFERENCES = [("a b c x",), ("a", "b"), ("c b",), ("d e f a",), ("a",), ("c d c",)] * 5
+
+
+def estimate(
+    metric: Metric, outputs: list[str], references: References, seed: int = 1, samples: int = 1000
+) -> Estimate:
+    return estimate_value(metric.checked_statistics(outputs, references), metric.value, seed, samples)
 
 
 @pytest.mark.parametrize("name", METRICS)

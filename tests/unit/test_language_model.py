@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import unicodedata
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -118,21 +119,24 @@ def test_the_prompt_is_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_same_answer_in_any_company(decoder: str, options: dict[str, Any]) -> None:
     generator = make(decoder)
     many = generator.generate(PROMPTS, batch_size=3, **options)
-    for number, (prompt, answer) in enumerate(zip(PROMPTS, many, strict=True)):
-        alone = generator.generate(prompt, first=number, **options)
+    for prompt, answer in zip(PROMPTS, many, strict=True):
+        alone = generator.generate(prompt, **options)
         assert alone.text == answer.text
         assert alone.log_probs == pytest.approx(answer.log_probs, abs=1e-4)
     assert [one.text for one in generator.generate(PROMPTS, batch_size=64, **options)] == [one.text for one in many]
 
 
-def test_sampling_is_another_answer_for_another_line_or_seed() -> None:
+def test_sampling_is_another_answer_for_another_occurrence_or_seed() -> None:
     generator = make()
     options: dict[str, Any] = {"sample": True, "temperature": 2.0}
     texts = [answer.text for answer in generator.generate(["ab"] * 20, **options)]
     assert len(set(texts)) > 10
     assert texts == [answer.text for answer in generator.generate(["ab"] * 20, seed=1, **options)]
     assert texts != [answer.text for answer in generator.generate(["ab"] * 20, seed=2, **options)]
-    assert texts[7:9] == [answer.text for answer in generator.generate(["ab"] * 2, first=7, **options)]
+    seen: Counter[int] = Counter()
+    in_calls = [generator.generate(["ab", "c"], seen=seen, first=number, **options)[0] for number in range(20)]
+    assert texts == [answer.text for answer in in_calls], "the other text makes no difference"
+    assert texts[:1] * 2 == [generator.generate("ab", first=number, **options).text for number in (0, 7)]
     cold = generator.generate(PROMPTS, sample=True, temperature=1e-5)
     assert [answer.text for answer in cold] == [answer.text for answer in generator.generate(PROMPTS)]
     assert generator.generate("ab", sample=True, top_k=1, seed=9).text == generator.generate("ab").text
@@ -225,7 +229,7 @@ def test_a_transformer_writes_on_when_its_window_is_full(room: int) -> None:
     sampled = learnt.generate(["ab", "abc"], sample=True, max_length=25, n_best=2)
     assert all(len(one.tokens) == 25 for answer in sampled for one in answer.alternatives)
     assert [one.text for one in sampled] == [
-        learnt.generate(text, sample=True, max_length=25, first=n).text for n, text in enumerate(["ab", "abc"])
+        learnt.generate(text, sample=True, max_length=25).text for text in ("ab", "abc")
     ]
 
 

@@ -98,3 +98,30 @@ def test_a_file_closed_halfway_is_no_trouble() -> None:
     assert next(lines) == Line(1, "one")
     file.close()
     del lines
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-8", "utf-8-sig"])
+@pytest.mark.parametrize(
+    "text", ["a\tb\r\nc\td\n", "Привет, мир\tHello\n", "中文句子很长没有空格\t日本\n" * 40, "😀\n\n\nx", "a"]
+)
+def test_utf_16_is_read_with_its_mark_and_without(text: str, encoding: str, pack: Callable[[bytes], bytes]) -> None:
+    file = io.BytesIO(pack(text.encode(encoding)))
+    lines = [line.text for line in lines_of(file, "stdin")]
+    assert lines == text.replace("\r", "").removesuffix("\n").split("\n")
+    assert not file.closed
+
+
+@pytest.mark.parametrize("raw", [b"abc\0def\n", b"abcd\n\0ef\n", b"\0\0\0\0", b"a\0\x01\0\n\0", b"a\0\0a"])
+def test_a_zero_byte_alone_makes_no_utf_16(raw: bytes) -> None:
+    with pytest.raises(DataError, match="a zero byte, so this is not text"):
+        list(lines_of(io.BytesIO(raw), "stdin"))
+
+
+def test_half_a_character_of_utf_16_has_its_line() -> None:
+    text = "line\n" * 5000
+    for raw in (text + "a").encode("utf-16")[:-1], (text + "\ud83d\n" + text).encode("utf-16", "surrogatepass"):
+        lines = lines_of(io.BytesIO(raw), "stdin")
+        assert [next(lines).text for _ in range(5000)] == ["line"] * 5000
+        with pytest.raises(DataError, match="stdin, line 5001: half a character of UTF-16"):
+            next(lines)

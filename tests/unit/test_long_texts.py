@@ -105,12 +105,13 @@ def test_the_n_best_join_one_by_one(generator: Generator) -> None:
 
 
 def test_what_is_drawn_differs_from_part_to_part(generator: Generator) -> None:
-    """The first part draws as a short text does, a later one with numbers of its own."""
+    """Each part has random numbers of its own, those of the whole text."""
     same = "a b c d ."
     drawn = generator.generate(" ".join([same] * 6), sample=True, temperature=2.0)
     alone = generator.generate(same, sample=True, temperature=2.0)
-    assert drawn.tokens[: len(alone.tokens)] == alone.tokens
     assert drawn.tokens != alone.tokens * 6
+    parts = " ".join(drawn.tokens).split("</s>")[:6]
+    assert len(set(parts)) > 1, "equal parts, different samples"
     assert drawn.tokens == generator.generate(" ".join([same] * 6), sample=True, temperature=2.0, batch_size=1).tokens
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import json
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,9 @@ from antiphon.autoconfig.column_kinds import DESCRIPTIONS, FILE_KINDS, ColumnSam
 from antiphon.autoconfig.column_names import name_score
 from antiphon.autoconfig.header import DOUBT, ENOUGH, header_score
 from antiphon.config.schema import DataConfig
+from antiphon.data.delimited import plural_name
 from antiphon.data.lines import read_lines
-from antiphon.data.tables import file_format, is_plain_text, read_table_rows, reads_lines, typical_row
+from antiphon.data.tables import TableSample, has_lines, is_keyed, is_plain_text, reads_lines, sample_table, typical_row
 from antiphon.errors import DataError
 from antiphon.text import nearest, visible
 
@@ -64,7 +64,8 @@ class Sample:
     columns: list[ColumnSample]
     names: str  # "header", "keys" or "" for none
     warnings: list[str] = field(default_factory=list)
-    unread: list[str] = field(default_factory=list)  # keys of JSONL whose values are no texts
+    unread: list[str] = field(default_factory=list)  # keys whose values are no texts
+    format: str = ""
 
     def key(self, column: ColumnSample) -> int | str:
         """The name of a column in the configuration: its title, or its number if it has none of its own."""
@@ -83,9 +84,8 @@ def is_text(path: Path) -> bool:
         return False
     head = [line.text for line in itertools.islice(read_lines(path), SAMPLE_LINES) if line.text.strip()]
     tabs = sum("\t" in line for line in head)
-    commas = {line.count(",") for line in head}
-    csv = len(head) >= MIN_CSV_LINES and len(commas) == 1 and commas != {0}
-    table = 2 * tabs > len(head) or all("|||" in line for line in head) or csv
+    delimited = len(head) >= MIN_CSV_LINES and sample_table(path).delimiter != "\t"
+    table = 2 * tabs > len(head) or all("|||" in line for line in head) or delimited
     return bool(head) and not table
 
 
@@ -95,13 +95,17 @@ def is_table(path: Path, data: DataConfig) -> bool:
         return True
     if reads_lines(path, data):
         return False
-    rows = [row for row in read_table_rows(path, itertools.islice(read_lines(path), SAMPLE_LINES)) if not row.fault]
-    return bool(rows) and len(typical_row(rows).cells) > 1
+    sample = sample_table(path, data, SAMPLE_LINES)
+    rows = [row for row in sample.rows if not row.fault]
+    # Only tabs are sure not to be characters of a line.
+    sure = sample.delimiter == "\t" or data.delimiter is not None
+    return bool(rows) and sure and len(typical_row(rows).cells) > 1
 
 
 def find_columns(path: Path, name: str, sources: Sequence[str] = (), target: Sequence[str] = ()) -> Columns:
     """The columns of a file. `sources` and `target` are names or numbers that the user chose; the rest is guessed."""
-    sample = json_sample(path, name) if file_format(path) == "jsonl" else table_sample(path, name, [*sources, *target])
+    read = sample_table(path, count=SAMPLE_LINES)
+    sample = key_sample(read, path, name) if is_keyed(path) else table_sample(read, path, name, [*sources, *target])
     picked = [pick(sample, wanted, "--source", name) for wanted in sources]
     references = [pick(sample, wanted, "--target", name) for wanted in target]
     choice = complete(sample, picked, references)
@@ -137,7 +141,11 @@ def reason_for(sample: Sample, sources: list[ColumnSample], choice: Choice, *, c
     noun = "" if sample.names else "column "
     names = [f"{noun}{sample.label(column).strip(chr(39))}" for column in sources]
     targets = [f"{noun}{sample.label(column).strip(chr(39))}" for column in choice.targets]
-    start = {"header": "the first line names the columns", "keys": "JSONL", "": "no header in the first line"}
+    start = {
+        "header": "the first line names the columns",
+        "keys": sample.format.upper(),
+        "": "no header in the first line",
+    }
     files = "".join(
         f"; {name} has paths of {DESCRIPTIONS[column.kind]}: data.source.kind {column.kind}"
         for name, column in zip(names, sources, strict=True)
@@ -154,21 +162,19 @@ def reason_for(sample: Sample, sources: list[ColumnSample], choice: Choice, *, c
 # The first lines.
 
 
-def table_sample(path: Path, name: str, given: Sequence[str]) -> Sample:
+def table_sample(table: TableSample, path: Path, name: str, given: Sequence[str]) -> Sample:
     """The columns of a table; DataError if it has fewer than two."""
-    lines = list(itertools.islice(read_lines(path), SAMPLE_LINES))
-    head = [line.text for line in lines]
-    table = list(read_table_rows(path, iter(lines)))
-    rows = [row for row in table if any(cell.strip() for cell in row.cells)]
-    faulty = next((row for row in table if row.fault and head[row.line - 1].strip()), None)
+    rows = [row for row in table.rows if any(cell.strip() for cell in row.cells)]
+    faulty = next((row for row in table.rows if row.fault and row.fault != "empty line"), None)
     if not rows and faulty:
         raise DataError(
             f"{name}, line {faulty.line}: {faulty.fault}, and the other lines are no better; correct the file"
         )
     width = len(typical_row(rows).cells) if rows else 0
     if width < 2:
-        raise DataError(single_column_message(head, name, "commas" if file_format(path) == "csv" else "tabs"))
-    first = next(row for row in table if not row.fault)
+        head = [line.text for line in itertools.islice(read_lines(path), SAMPLE_LINES)] if has_lines(path) else []
+        raise DataError(single_column_message(head, name, plural_name(table.delimiter)))
+    first = next(row for row in table.rows if not row.fault)
     rows = [row for row in rows if len(row.cells) == width]
     cells = [[cell.strip() for cell in row.cells] for row in rows]
     return sample_of_rows(cells, path.parent, name, given, line=rows[0].line, before=rows[0].line - first.line)
@@ -204,40 +210,18 @@ def column_samples(titles: list[str], rows: list[list[str]], folder: Path, start
     ]
 
 
-def json_sample(path: Path, name: str) -> Sample:
-    """The keys whose values are texts or lists of texts; DataError if there are fewer than two."""
-    objects = json_objects(line.text for line in itertools.islice(read_lines(path), SAMPLE_LINES))
-    keys = list(dict.fromkeys(key for value in objects for key in value))
-    cells = {key: [text_of(value.get(key)) for value in objects] for key in keys}
-    texts = [key for key in keys if any(cells[key])]
+def key_sample(records: TableSample, path: Path, name: str) -> Sample:
+    """The keys of JSON or parquet whose values are texts or lists of texts; DataError if there are fewer than two."""
+    cells = {key: [row.cells[n].strip() for row in records.rows if row.cells] for n, key in enumerate(records.names)}
+    texts = [key for key in records.names if any(cells[key])]
     if len(texts) < 2:
         present = f"only {', '.join(texts)}" if texts else "none"
         raise DataError(
             f'{name}: two keys with text are needed, found {present}; write {{"source": ..., "target": ...}}'
         )
-    lists = {key for value in objects for key in value if isinstance(value[key], list)}
-    columns = [ColumnSample(n, key, cells[key], path.parent, lists=key in lists) for n, key in enumerate(texts)]
-    return Sample(columns, "keys", unread=[key for key in keys if key not in texts])
-
-
-def json_objects(lines: Iterable[str]) -> list[dict[str, Any]]:
-    """The objects of the lines that can be read."""
-    objects = []
-    for line in lines:
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(value, dict):
-            objects.append(value)
-    return objects
-
-
-def text_of(value: Any) -> str:  # noqa: ANN401 (any JSON)
-    """A text, or the first of a list of texts; empty for other values."""
-    if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
-        return str(value[0])
-    return value if isinstance(value, str) else ""
+    columns = [ColumnSample(n, key, cells[key], path.parent, lists=key in records.lists) for n, key in enumerate(texts)]
+    unread = [key for key in records.names if key not in texts]
+    return Sample(columns, "keys", unread=unread, format=records.format)
 
 
 # The user's choice, and errors.

@@ -111,7 +111,7 @@ def plan_updates(training: TrainingConfig, amount: Amount, reasons: list[str]) -
 
 
 def plan_epochs(updates: float, per_epoch: int) -> int:
-    """The epochs for so many updates; a recipe that would have too few on these data gets more."""
+    """The epochs for a number of updates; a recipe that would have too few on these data gets more."""
     wanted = updates if updates >= ENOUGH_UPDATES else LEAST_UPDATES
     return max(1, min(math.ceil(wanted / per_epoch), MOST_UPDATES // per_epoch))
 

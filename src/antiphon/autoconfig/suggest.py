@@ -43,6 +43,7 @@ from antiphon.config.yaml_text import write_value
 from antiphon.data.encode import describe_hold_out
 from antiphon.data.lines import read_lines
 from antiphon.data.pairs import DropLog, Pair, file_paths, read_pairs
+from antiphon.data.tables import has_lines, is_keyed, open_table
 from antiphon.errors import DataError, UserError
 from antiphon.text import format_reasons, plural
 
@@ -266,6 +267,9 @@ def estimate_total(files: list[str], pairs: list[Pair]) -> int:
     if len(pairs) < SAMPLE_PAIRS:
         return len(pairs)
     [(_, path), *_] = file_paths(files if len(files) == 2 else files[0])
+    if len(files) == 1 and not has_lines(path):
+        table = open_table(path)
+        return sum(1 for _ in (table.records if is_keyed(path) else table.rows))
     lines = itertools.islice(read_lines(path), pairs[-1].line)
     sample_bytes = sum(len(line.text.encode()) + 1 for line in lines)
     compression = 3 if path.suffix.lower() == ".gz" else 1  # text shrinks to about a third

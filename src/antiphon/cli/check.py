@@ -22,7 +22,7 @@ def check(
     from antiphon.errors import UserError
 
     report = api.check(config, overrides or [], say=say)
-    for fact in report.facts:
+    for fact in [*report.facts, *report.measured]:
         print_line(fact)
     say_dropped_lines(report.dropped)
     for warning in report.warnings:

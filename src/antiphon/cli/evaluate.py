@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
@@ -10,6 +11,7 @@ import typer
 
 from antiphon.cli.io import METRICS, check_metrics, pair_files, print_json, print_line, print_table, say, say_dropped
 from antiphon.cli.options import CombineOption, RunArgument, WithOption, load_generator, with_search_flags
+from antiphon.cli.predictions import predictions_problems, say_worst, write_predictions
 from antiphon.inference.options import SearchKeywords
 
 if TYPE_CHECKING:
@@ -42,6 +44,18 @@ ConfusionOption = Annotated[
     ),
 ]
 
+PredictionsOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Write source, reference, answer, score, flags and metrics of each example: TSV or JSONL by suffix.",
+    ),
+]
+WorstOption = Annotated[
+    int,
+    typer.Option(min=0, metavar="N", help="Show the N worst answers by the first metric (BLEU: by chrF) on stderr."),
+]
+
 
 @with_search_flags
 def evaluate(
@@ -62,6 +76,8 @@ def evaluate(
     by: ByOption = None,
     by_lines: ByLinesOption = None,
     confusion: ConfusionOption = None,
+    predictions: PredictionsOption = None,
+    worst: WorstOption = 3,
     also: WithOption = None,
     combine: CombineOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
@@ -78,9 +94,12 @@ def evaluate(
 
     files, metrics, pictures = pair_files(pairs), check_metrics(metrics), confusion or []
     file_paths(files, say)
-    generator = load_generator(run, also, combine, options, option_problems(files, by, by_lines, pictures))
+    problems = [*option_problems(files, by, by_lines, pictures), *predictions_problems(predictions)]
+    generator = load_generator(run, also, combine, options, problems)
     examples, dropped = api.read_examples(generator, files)
     metrics = metrics or list(generator.config.evaluation.metrics)
+    if predictions is not None:
+        check_decoded("--predictions", generator, metrics)
     if pictures:
         check_classes(generator, examples, metrics)
     result = evaluate_examples(
@@ -94,9 +113,12 @@ def evaluate(
     say_dropped(result.dropped)
     say_flagged(generator, result)
     if as_json:
-        print_json_result(result)
+        print_json_result(result, worst)
     else:
         print_result(result, by or "lines")
+        say_worst(result, worst)
+    if predictions is not None:
+        write_predictions(result.predictions, predictions)
     if result.classes is not None:
         write_confusion(result.classes, pictures)
 
@@ -119,15 +141,25 @@ def check_classes(generator: Generator, examples: list[Example], metrics: list[s
     from antiphon.errors import UserError
     from antiphon.evaluation.classes import class_names, not_classes
     from antiphon.evaluation.evaluate import normalized_references
-    from antiphon.evaluation.likelihood import LIKELIHOOD_METRICS
 
     references = normalized_references(
         [example.references for example in examples], generator.config.data.target.tokens
     )
     if class_names(references) is None:
         raise UserError(f"--confusion: {not_classes(references)}")
+    check_decoded("--confusion", generator, metrics)
+
+
+def check_decoded(option: str, generator: Generator, metrics: list[str]) -> None:
+    """UserError if there are no answers for an option; checked before anything is computed."""
+    from antiphon.errors import UserError
+    from antiphon.evaluation.likelihood import LIKELIHOOD_METRICS
+
+    if generator.config.data.source is None:
+        why = "a language model gives no answers to compare"
+        raise UserError(f"{option}: {why}; leave it out (`antiphon score` gives log p of each text)")
     if all(name in LIKELIHOOD_METRICS for name in metrics):
-        raise UserError(f"--confusion: nothing is decoded for {', '.join(metrics)}; add --metric exact_match")
+        raise UserError(f"{option}: nothing is decoded for {', '.join(metrics)}; add --metric exact_match")
 
 
 def group_names(
@@ -140,19 +172,21 @@ def group_names(
     name, path = file_paths(files)[0]
     header, lines = has_header(path, generator.config.data), [example.line for example in examples]
     if by is not None:
-        return groups_by_column(path, name, by, lines, header=header)
+        return groups_by_column(path, name, by, lines, generator.config.data, header=header)
     return None if by_lines is None else groups_by_lines(lines, by_lines, first=2 if header else 1)
 
 
 def say_flagged(generator: Generator, result: Evaluation) -> None:
     """Log the number of flagged answers."""
-    from antiphon.text import plural
+    from antiphon.text import format_reasons, plural
 
     if result.flagged and generator.config.data.source is None:
         texts = plural(result.flagged, "texts")
         say(f"{texts} with symbols the model does not know (<unk>); `antiphon score` names them")
     elif result.flagged:
-        say(f"{plural(result.flagged, 'answers')} flagged; `antiphon generate --json` shows why")
+        kinds = Counter(flag.partition(":")[0] for found in result.predictions for flag in found.flags)
+        flagged = plural(result.flagged, "answers")
+        say(f"{flagged} flagged ({format_reasons(kinds)}); --predictions FILE lists them")
 
 
 def print_result(result: Evaluation, by: str = "lines") -> None:
@@ -225,7 +259,7 @@ def write_confusion(classes: Classes, paths: list[Path]) -> None:
         say(f"wrote {path}")
 
 
-def print_json_result(result: Evaluation) -> None:
+def print_json_result(result: Evaluation, worst: int) -> None:
     """The result as one JSON object."""
     record: dict[str, Any] = {
         "metrics": {name: asdict(estimate) for name, estimate in result.values.items()},
@@ -235,6 +269,7 @@ def print_json_result(result: Evaluation) -> None:
         "seconds": result.seconds,
         "flagged": result.flagged,
         "dropped": result.dropped,
+        "worst": [asdict(found) for found in result.worst(worst)],
     }
     if (classes := result.classes) is not None:
         record["classes"] = {

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, Unpack
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Unpack
 
 import typer
 
-from antiphon.cli.io import FlagCounter, in_batches, input_lines, print_json, print_line, print_text
+from antiphon.cli.io import FlagCounter, in_batches, input_lines, print_json, print_line, print_text, say_dropped
 from antiphon.cli.options import CombineOption, RunArgument, WithOption, load_generator, with_search_flags
 from antiphon.inference.options import STEP_ENGINES, SearchKeywords
 
@@ -26,18 +28,25 @@ def generate(
     run: RunArgument,
     file: Annotated[
         str | None,
-        typer.Argument(metavar="FILE", help="Lines to answer, or paths, relative to FILE. Default: stdin, as for -."),
+        typer.Argument(
+            metavar="FILE",
+            help="Lines to answer, or paths, relative to FILE; or a table, whose source columns are answered. "
+            "Default: stdin, as for -.",
+        ),
     ] = None,
     prefix: Annotated[str, typer.Option(help="A text that every answer begins with.")] = "",
     also: WithOption = None,
     combine: CombineOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object a line; `source` is the line as it was.")
+    ] = False,
     weights: Annotated[bool, typer.Option("--weights", help="With --json: the attention weights, and copies.")] = False,
     **options: Unpack[SearchKeywords],
 ) -> None:
     """Answer each line of a file or of stdin, in order.
 
-    A model of images, audio or arrays reads paths; several sources are separated by tabs.
+    A line of a slow pipe is answered at once. A model of images, audio or arrays reads paths; several sources are
+    separated by tabs.
 
     A language model continues each line. If it was trained on a stream, its answers have several lines, and an empty
     line separates them; --json keeps each answer on one line.
@@ -46,37 +55,63 @@ def generate(
     generator = load_generator(run, also, combine, options, problems)
     if weights:
         check_weights(generator)
-    keyboard = file in (None, "-") and sys.stdin.isatty()
-    size = 1 if keyboard else options.get("batch_size") or generator.config.decoding.batch_size
+    size = options.get("batch_size") or generator.config.decoding.batch_size
     options |= {"batch_size": size, "log_probs": as_json}
     stream, counter, n_best = generator.config.data.window is not None, FlagCounter(), options.get("n_best") or 1
-    for batch in in_batches(source_lines(generator, file), size if size == 1 else READ_AHEAD * size):
-        for answer in answer_batch(
-            generator, batch, file, prefix=prefix, first=counter.lines, weights=as_json, **options
-        ):
+    seen: Counter[int] = Counter()
+    inputs = source_lines(generator, file)
+    for batch in in_batches(inputs.lines, size if size == 1 else READ_AHEAD * size, file):
+        texts = [inputs.resolve(line) for line in batch]
+        answers = answer_batch(
+            generator, texts, file, prefix=prefix, first=counter.lines, seen=seen, weights=as_json, **options
+        )
+        for line, answer in zip(batch, answers, strict=True):
             counter.add(answer.flags, listed=not as_json)
-            print_answer(answer, counter.lines, n_best, as_json, weights=weights, stream=stream)
+            if as_json:
+                print_json({"source": line, **as_dict(answer, weights=weights)})
+            else:
+                print_answer(answer, counter.lines, n_best, stream=stream)
         sys.stdout.flush()
     counter.close()
 
 
-def source_lines(generator: Generator, file: str | None) -> Iterator[str]:
-    """The lines of a file or of stdin; paths in them are relative to the file, or to the working directory."""
-    from antiphon.data.source import SourcePaths
+class InputLines(NamedTuple):
+    """The lines to answer, and how the paths in one of them become paths that can be opened."""
 
+    lines: Iterator[str]
+    resolve: Callable[[str], str]
+
+
+def source_lines(generator: Generator, file: str | None) -> InputLines:
+    """The sources of a table, or the lines of a file or stdin, with paths relative to the file or working directory."""
+    from antiphon.data.source import SourcePaths
+    from antiphon.data.tables import has_columns
+
+    if file not in (None, "-") and has_columns(Path(str(file)), generator.config.data):
+        return InputLines(table_inputs(generator, str(file)), str)
     paths = SourcePaths.of_lines(generator.config.data, None if file == "-" else file)
-    return (paths.resolve_line(line) for line in input_lines(file))
+    return InputLines(input_lines(file), paths.resolve_line)
+
+
+def table_inputs(generator: Generator, file: str) -> Iterator[str]:
+    """The sources of a table; rows that were left out are logged at the end."""
+    from antiphon import api
+    from antiphon.data.pairs import DropLog
+
+    dropped = DropLog()
+    yield from api.read_inputs(generator, file, dropped)
+    say_dropped(dropped.facts())
 
 
 def answer_batch(
-    generator: Generator, batch: list[str], file: str | None, *, prefix: str, first: int, weights: bool,
-    **options: Unpack[SearchKeywords],
+    generator: Generator, texts: list[str], file: str | None, *, prefix: str, first: int, seen: Counter[int],
+    weights: bool, **options: Unpack[SearchKeywords],
 ) -> list[Generation]:  # fmt: skip
     """Answers to a batch of lines; an error names the line of the file that cannot be read."""
     from antiphon.inference.inputs import UnreadableInputError
 
     try:
-        return generator.generate(batch, prefix=prefix, first=first, weights=weights, **options)
+        return generator.generate(texts, prefix=prefix, first=first, seen=seen, weights=weights, **options)
     except UnreadableInputError as error:
         raise error.of("stdin" if file in (None, "-") else str(file)) from None
 
@@ -91,11 +126,9 @@ def check_weights(generator: Generator) -> None:
         raise UserError(f"--weights: {why}; {'leave --weights out' if ours else 'use the run of the export'}")
 
 
-def print_answer(answer: Generation, number: int, n_best: int, as_json: bool, *, weights: bool, stream: bool) -> None:
-    """Print an answer as text, as an n-best list, or as JSON; an answer of a stream has several lines."""
-    if as_json:
-        print_json(as_dict(answer, weights=weights))
-    elif n_best == 1 and stream:
+def print_answer(answer: Generation, number: int, n_best: int, *, stream: bool) -> None:
+    """Print an answer as text or as an n-best list; an answer of a stream has several lines."""
+    if n_best == 1 and stream:
         print_text(answer.text, first=number == 1)
     elif n_best == 1:
         print_line(answer.text)

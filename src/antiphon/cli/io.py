@@ -5,21 +5,26 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import os
 import re
 import shlex
 import shutil
+import stat
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from queue import Empty, Queue
+from threading import Thread
+from typing import Any, BinaryIO, TypeVar
 
 from antiphon.errors import UserError
 from antiphon.text import nearest, visible
 
 __all__ = [
-    "METRICS", "FlagCounter", "check_metrics", "in_batches", "input_lines", "pair_files", "print_json", "print_line",
-    "print_table", "print_text", "program", "say", "say_dropped", "say_dropped_lines",
+    "METRICS", "FlagCounter", "check_metrics", "in_batches", "input_lines", "one_line", "pair_files", "print_json",
+    "print_line", "print_table", "print_text", "program", "say", "say_dropped", "say_dropped_lines", "to_json_line",
 ]  # fmt: skip
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")  # C0, DEL and C1: every escape sequence begins with one
@@ -42,10 +47,15 @@ def print_text(text: str, *, first: bool) -> None:
     sys.stdout.write(f"{'' if first else chr(10)}{shown}\n")
 
 
-def print_json(value: dict[str, Any]) -> None:
-    """Print a JSON object on one line; NaN and infinity become null, control characters are escaped."""
+def to_json_line(value: dict[str, Any]) -> str:
+    """A JSON object on one line; NaN and infinity become null, control characters are escaped."""
     text = json.dumps(finite(value), ensure_ascii=False, allow_nan=False)
-    sys.stdout.write(CONTROL.sub(lambda match: f"\\u{ord(match.group()):04x}", text) + "\n")
+    return CONTROL.sub(lambda match: f"\\u{ord(match.group()):04x}", text) + "\n"
+
+
+def print_json(value: dict[str, Any]) -> None:
+    """Print a JSON object on one line."""
+    sys.stdout.write(to_json_line(value))
 
 
 def finite(value: Any) -> Any:  # noqa: ANN401 (any JSON)
@@ -82,17 +92,79 @@ def input_lines(file: str | None) -> Iterator[str]:
         from antiphon.data.lines import read_lines
 
         return (line.text for line in read_lines(Path(str(file))))
+    if sys.stdin is None:
+        raise UserError("stdin is closed; name a file of lines, or - and send lines")
     if sys.stdin.isatty():
         say("type a line and press Enter; end with Ctrl-D")
     from antiphon.data.lines import lines_of
 
-    return (line.text for line in lines_of(sys.stdin.buffer, "stdin"))
+    return (line.text for line in lines_of(open_stdin(), "stdin"))
 
 
-def in_batches(lines: Iterator[str], size: int) -> Iterator[list[str]]:
-    """Lists of at most `size` lines."""
-    while batch := list(itertools.islice(lines, size)):
-        yield batch
+def open_stdin() -> BinaryIO:
+    """The bytes of stdin with a buffer of its own: at exit Python closes that of sys.stdin, which a thread may hold."""
+    try:
+        return open(sys.stdin.fileno(), "rb", closefd=False)
+    except OSError:  # it is no file: a test, or a notebook
+        return sys.stdin.buffer
+
+
+WAIT = 0.05  # seconds that a batch waits for more lines
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class End:
+    """The last entry of a queue."""
+
+    error: Exception | None = None
+
+
+def in_batches(lines: Iterator[T], size: int, file: str | None) -> Iterator[list[T]]:
+    """Lists of at most `size` lines of a file or of stdin; a list from a pipe has those that are there."""
+    if not is_pipe(file):
+        while batch := list(itertools.islice(lines, size)):
+            yield batch
+        return
+    queue: Queue[T | End] = Queue(2 * size)
+    Thread(target=fill_queue, args=(lines, queue), daemon=True).start()
+    entries: list[T | End] = []
+    while not (entries and isinstance(entries[-1], End)):
+        entries = waiting_entries(queue, size)
+        if found := [entry for entry in entries if not isinstance(entry, End)]:
+            yield found
+    if isinstance(entries[-1], End) and entries[-1].error is not None:
+        raise entries[-1].error
+
+
+def is_pipe(file: str | None) -> bool:
+    """True unless all lines of the input are there already."""
+    try:
+        path = sys.stdin.fileno() if file in (None, "-") else str(file)
+        return not stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:
+        return False
+
+
+def fill_queue(lines: Iterator[T], queue: Queue[T | End]) -> None:
+    """Put all lines into a queue, then the end."""
+    try:
+        for line in lines:
+            queue.put(line)
+        queue.put(End())
+    except Exception as error:
+        queue.put(End(error))  # raised where the lines are answered
+
+
+def waiting_entries(queue: Queue[T | End], size: int) -> list[T | End]:
+    """The first entry, whenever it comes, and those behind it that come soon; none follows an end."""
+    entries, deadline = [queue.get()], time.monotonic() + WAIT
+    while len(entries) < size and not isinstance(entries[-1], End):
+        try:
+            entries.append(queue.get(timeout=max(0.0, deadline - time.monotonic())))
+        except Empty:
+            break
+    return entries
 
 
 # Flags of answers on stderr: the first ones are listed, the rest are counted.

@@ -1,6 +1,7 @@
 """The command `antiphon`: the list of commands, errors and exit codes.
 
-Exit codes: 0 success, 1 a bug in Antiphon, 2 wrong input, 130 interrupted, 143 terminated after saving.
+Exit codes: 0 success, 1 a bug in Antiphon, 2 wrong input, 3 trained but learnt nothing beyond the frequency of the
+output tokens, 130 interrupted, 143 terminated after saving.
 """
 
 from __future__ import annotations

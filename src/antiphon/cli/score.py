@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from antiphon.cli.io import FlagCounter, pair_files, print_json, print_line, say_dropped
+from antiphon.cli.io import FlagCounter, in_batches, pair_files, print_json, print_line, say_dropped
 
 if TYPE_CHECKING:
     from antiphon.inference.generation import ScoredTarget
@@ -45,8 +44,8 @@ def score(
     generator = api.load(run)
     text = generator.config.data.source is None
     rows = usable_pairs(files, generator.config.data, generator.source, dropped)
-    while chunk := [(pair.source, pair.target) for pair in islice(rows, CHUNK_PAIRS)]:
-        for scored in generator.score(chunk, batch_size=batch_size):
+    for chunk in in_batches(rows, CHUNK_PAIRS, pairs[0]):
+        for scored in generator.score([(pair.source, pair.target) for pair in chunk], batch_size=batch_size):
             counter.add(scored.flags, listed=not as_json)
             print_scored(scored, as_json, text=text)
         sys.stdout.flush()

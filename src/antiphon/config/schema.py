@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from antiphon.config.networks import EncoderDecoderConfig, ModelConfig
-from antiphon.config.sections import Natural, OrRegistered, Positive, Section, Share, default_kind
+from antiphon.config.sections import Delimiter, Natural, OrRegistered, Positive, Section, Share, default_kind
 from antiphon.config.sources import AudioConfig, FeaturesConfig, FramesConfig, FrontEndConfig, ImageConfig
 
 __all__ = [
@@ -27,7 +27,8 @@ class TextConfig(Section):
 
     kind: Literal["text"] = Field("text", description="what the column holds: text | image | audio | features | frames")
     column: Column | Annotated[list[Column], Field(min_length=1)] = Field(
-        0, description="number (from 0) or name; the target may have a list: several references"
+        0,
+        description="number (from 0) or name (a.b in JSON: b inside a); the target may have a list: several references",
     )
     tokens: Literal["characters", "letters", "words", "bpe", "unigram"] = Field(
         "characters",
@@ -72,11 +73,16 @@ class DataConfig(Section):
     """The examples."""
 
     train: Files = Field(
-        description="TSV, CSV or JSONL (also .gz); [source file, target file]; @NAME/SPLIT; language models: plain text"
+        description="TSV, CSV, JSON, JSONL (also .gz), parquet, xlsx; [source file, target file]; @NAME/SPLIT; "
+        "language models: plain text"
     )
     dev: Files | None = Field(None, description="examples that choose the best weights; null: hold some out of train")
     hold_out: Annotated[float, Field(gt=0.0, lt=0.5)] = Field(
         0.05, description="share of train that is held out as dev when dev is null"
+    )
+    delimiter: Delimiter | None = Field(
+        None,
+        description="between the columns: tab | comma | semicolon | pipe | another character; null: by the first lines",
     )
     header: bool | None = Field(None, description="true: the first line names the columns; null: if a column is a name")
     source: SourceConfig | Annotated[list[SourceConfig], Field(min_length=2)] | None = Field(
@@ -229,6 +235,11 @@ class TrainingConfig(Section):
 
     epochs: Positive = Field(20, description="maximum number of passes over the training data")
     max_updates: Positive | None = Field(None, description="maximum number of updates; null: epochs decide")
+    max_minutes: Annotated[float, Field(gt=0.0)] | None = Field(
+        None,
+        description="minutes of training, evaluations included; then it ends after the next update, whatever is left "
+        "of the schedule; null: no limit",
+    )
     batch_tokens: Positive = Field(4096, description="size of a batch: rows x the longer side, padding included")
     accumulate: Positive = Field(1, description="batches whose gradients are accumulated for one update")
     optimizer: Optimizer = Field(default_factory=AdamConfig, description=OPTIMIZERS)
@@ -248,6 +259,11 @@ class TrainingConfig(Section):
     )
     patience: Positive | None = Field(
         None, description="early stopping: after this many evaluations without a better metric; null: never"
+    )
+    min_updates: Natural = Field(
+        1000,
+        description="patience counts only after this many updates, and once the dev loss has been 5 % below that of a "
+        "unigram model (the frequencies of the target tokens alone)",
     )
     dev_examples: Positive = Field(500, description="dev examples decoded at each evaluation (the loss takes all)")
     keep: Positive = Field(2, description="checkpoints kept beside the best")

@@ -23,9 +23,9 @@ from pydantic_core import PydanticKnownError, core_schema
 from antiphon.registry import Group, known_names, registered, registered_names, reserve
 
 __all__ = [
-    "BUILT_IN", "REGISTERED", "DecoderPositions", "EncoderPositions", "LearntPositionsConfig", "Natural", "Odd",
-    "OrRegistered", "Positive", "Section", "Share", "SinusoidalPositionsConfig", "choose_encoder", "default_kind",
-    "known_encoder", "odd", "option_problems",
+    "BUILT_IN", "DELIMITERS", "REGISTERED", "DecoderPositions", "Delimiter", "EncoderPositions",
+    "LearntPositionsConfig", "Natural", "Odd", "OrRegistered", "Positive", "Section", "Share",
+    "SinusoidalPositionsConfig", "choose_encoder", "default_kind", "known_encoder", "odd", "option_problems",
 ]  # fmt: skip
 
 
@@ -56,6 +56,18 @@ def odd(number: int) -> int:
     return number
 
 
+DELIMITERS = {"tab": "\t", "comma": ",", "semicolon": ";", "pipe": "|"}
+
+
+def delimiter(text: str) -> str:
+    """The character itself or the one of this name; ValueError if it cannot stand between columns."""
+    character = DELIMITERS.get(text, text)
+    if len(character) != 1 or character in '"\r\n':
+        raise ValueError(f"{text!r} is no delimiter; give {', '.join(DELIMITERS)} or another single character")
+    return character
+
+
+Delimiter = Annotated[str, AfterValidator(delimiter)]
 Positive = Annotated[int, Field(gt=0)]
 Natural = Annotated[int, Field(ge=0)]
 Share = Annotated[float, Field(ge=0.0, lt=1.0)]

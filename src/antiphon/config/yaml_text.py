@@ -9,14 +9,17 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 from pydantic import BaseModel
 
 from antiphon.config.schema import Config
 
-__all__ = ["config_diff", "explained_yaml", "flat", "parse_override", "parse_value", "parse_yaml", "write_value"]
+__all__ = [
+    "ChangedKey", "config_diff", "explained_yaml", "flat", "parse_override", "parse_value", "parse_yaml",
+    "write_value",
+]  # fmt: skip
 
 WIDEST = 50  # comments start here at the latest; a longer value pushes only its own comment
 
@@ -152,8 +155,19 @@ def item_rows(item: BaseModel | None, indent: str) -> list[tuple[str, str]]:
     return [(f"{indent}- {first.strip()}", words), *rest]
 
 
-def config_diff(old: Config, new: Config) -> list[str]:
-    """`training.learning_rate: 0.001 in the run, 0.002 now`, for every key that differs."""
+class ChangedKey(NamedTuple):
+    """A key whose value differs between two configurations; a side that lacks it says so."""
+
+    key: str
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        return f"{self.key}: {self.before} → {self.after}"
+
+
+def config_diff(old: Config, new: Config) -> list[ChangedKey]:
+    """Every key that differs, in the order of the sections."""
     before, after = (
         {key: write_value(value) for key, value in flat(config.model_dump(by_alias=True)).items()}
         for config in (old, new)
@@ -161,7 +175,7 @@ def config_diff(old: Config, new: Config) -> list[str]:
     sections = list(Config.model_fields)
     keys = sorted({**before, **after}, key=lambda key: sections.index(key.split(".")[0]))
     return [
-        f"{key}: {before.get(key, 'not there')} in the run, {after.get(key, 'not there')} now"
+        ChangedKey(key, before.get(key, "not there"), after.get(key, "not there"))
         for key in keys
         if before.get(key) != after.get(key)
     ]

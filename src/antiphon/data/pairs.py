@@ -1,4 +1,4 @@
-"""Pairs of source and target from TSV, CSV, JSONL or two parallel files, each also as gzip.
+"""Pairs of source and target from a table (TSV, CSV, JSON, JSONL, parquet, xlsx) or two parallel files.
 
 A language model reads texts, one per line of a plain file or in one column of a table: pairs without a source.
 
@@ -12,12 +12,12 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from antiphon.config.schema import DataConfig
 from antiphon.data.lines import Line, read_lines
 from antiphon.data.source import Cells, SourcePaths, UnreadableError, join_cells, split_cells
-from antiphon.data.tables import ParsedLine, parse_lines
+from antiphon.data.tables import ParsedLine, has_lines, parse_lines
 from antiphon.errors import DataError
 from antiphon.text import plural
 
@@ -25,6 +25,7 @@ __all__ = ["DropLog", "Example", "Pair", "file_paths", "group", "read_pairs"]
 
 LISTED = 20  # lines of each reason
 MOST_LISTED = 1000  # files that cannot be read; the rest is counted
+Numbered = TypeVar("Numbered", Line, ParsedLine)  # the number comes first
 
 
 class Pair(NamedTuple):
@@ -155,8 +156,10 @@ def read_pairs(files: str | list[str], data: DataConfig, dropped: DropLog, *, ta
     paths = SourcePaths.of_table(data, path)
     if len(named) == 2:
         rows = _parallel(named, data, dropped)
+    elif has_lines(path):
+        rows = parse_lines(path, data, _count_lines(name, read_lines(path), dropped), table=table)
     else:
-        rows = parse_lines(path, _count_lines(name, read_lines(path), dropped), data, table=table)
+        rows = _count_lines(name, parse_lines(path, data), dropped)
     for row in rows:
         pairs = _texts(name, row, data, dropped) if data.source is None else _pairs(name, row, dropped)
         yield from _resolved(name, pairs, paths, dropped) if paths.needed else pairs
@@ -174,11 +177,11 @@ def group(pairs: Iterable[Pair]) -> list[Example]:
     return [Example(first.cells, tuple(references), first.line) for first, references in groups.values()]
 
 
-def _count_lines(name: str, lines: Iterator[Line], dropped: DropLog) -> Iterator[Line]:
+def _count_lines(name: str, lines: Iterator[Numbered], dropped: DropLog) -> Iterator[Numbered]:
     number = 0
     try:
         for line in lines:
-            number = line.number
+            number = line[0]
             yield line
     finally:
         dropped.lines[name] = number

@@ -45,7 +45,7 @@ from antiphon.files import cache_folder, discard, publish_in_cache
 
 __all__ = ["Prepared", "prepare"]
 
-FORMAT = 6  # part of the key of every entry: raise it when what is stored, or how it is made, changes
+FORMAT = 7  # part of the key of every entry: raise it when what is stored, or how it is made, changes
 REPORT_EVERY = 64  # chunks between two progress messages
 
 

@@ -1,35 +1,63 @@
-"""Lines as rows: the columns of TSV and CSV, the keys of JSONL, the lines of plain text."""
+"""Files as tables: rows of cells (TSV, CSV, xlsx) or records with keys (JSON, JSONL, parquet); and plain text.
+
+`open_table` is the one door: whoever inspects a file gets the rows that training gets.
+"""
 
 from __future__ import annotations
 
-import csv
 import itertools
-import json
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from antiphon.config.checks import data_problems
 from antiphon.config.schema import DataConfig
-from antiphon.data.lines import Line
+from antiphon.data.binary_tables import parquet_records, sheet_rows
+from antiphon.data.delimited import TableRow, find_dialect, plural_name, row_head, split_rows
+from antiphon.data.lines import Line, read_lines
+from antiphon.data.records import MISSING, Record, array_records, flat_keys, is_unicode, json_records, text_of, value_at
 from antiphon.data.source import Cells
 from antiphon.errors import DataError
 from antiphon.text import nearest, visible
 
-__all__ = ["ParsedLine", "file_format", "is_plain_text", "parse_lines", "read_table_rows", "reads_lines", "typical_row"]
+__all__ = [
+    "DataTable", "ParsedLine", "TableSample", "file_format", "has_columns", "has_lines", "is_keyed", "is_plain_text",
+    "open_table", "parse_lines", "reads_lines", "sample_table", "typical_row",
+]  # fmt: skip
 
 HEAD = 100  # lines that tell the number of columns of a table without a header
-QUOTED_LINES = 100  # of a quoted field of CSV; in a longer one the quote was meant as a plain character
-KEYS = 20  # of JSONL that are listed when the right one is missing
-# Messages of the csv module, and ours.
-CSV_FAULTS = {
-    "unexpected end of data": "a quote is not closed",
-    "field larger than field limit": f"a quoted field of more than {csv.field_size_limit():,} characters",
-    "new-line character seen": "a carriage return in a line with quotes",
-}
+KEYS = 20  # that are listed when the right one is missing
 
-Format = Literal["tsv", "csv", "jsonl"]
+Format = Literal["text", "tsv", "csv", "jsonl", "json", "parquet", "xlsx"]
+FORMATS: dict[str, Format] = {
+    ".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json", ".parquet": "parquet",
+    ".xlsx": "xlsx",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class DataTable:
+    """A file as a table: `rows` of cells or, if it `is_keyed`, `records`; the other of them is empty."""
+
+    format: Format
+    delimiter: str  # between the cells of TSV, CSV and text; else ""
+    rows: Iterator[TableRow]
+    records: Iterator[Record]
+
+
+class TableSample(NamedTuple):
+    """The first rows of a table. Of records, `names` are the keys (`a.b` inside a) and each row has a cell for each.
+
+    The `lists` are keys with lists of texts: several references, so they can only be a target.
+    """
+
+    format: Format
+    delimiter: str
+    names: tuple[str, ...]
+    rows: list[TableRow]
+    lists: frozenset[str]
 
 
 class Column(NamedTuple):
@@ -48,27 +76,25 @@ class ParsedLine(NamedTuple):
     fault: str = ""
 
 
-class TableRow(NamedTuple):
-    """All cells of one line of a table, or a fault."""
-
-    line: int
-    cells: list[str]
-    fault: str = ""
-
-
 def file_format(path: Path) -> Format:
-    """JSONL or CSV if the suffix (before .gz) says so, else TSV."""
-    suffix = _suffix(path)
-    return "jsonl" if suffix == ".jsonl" else "csv" if suffix == ".csv" else "tsv"
+    """The format by the suffix (before .gz); a file of any other name is text."""
+    suffix = Path(path.stem if path.suffix.lower() == ".gz" else path.name).suffix.lower()
+    return FORMATS.get(suffix, "text")
 
 
 def is_plain_text(path: Path) -> bool:
     """True if a file is no table by its name; to a language model its lines are texts, tabs included."""
-    return _suffix(path) not in (".tsv", ".csv", ".jsonl")
+    return file_format(path) == "text"
 
 
-def _suffix(path: Path) -> str:
-    return Path(path.stem if path.suffix.lower() == ".gz" else path.name).suffix.lower()
+def is_keyed(path: Path) -> bool:
+    """True if a file holds records, whose columns are keys."""
+    return file_format(path) in ("jsonl", "json", "parquet")
+
+
+def has_lines(path: Path) -> bool:
+    """True if the lines of a file are its rows (but for line ends in quotes), so that its size tells their number."""
+    return file_format(path) not in ("json", "parquet", "xlsx")
 
 
 def reads_lines(path: Path, data: DataConfig) -> bool:
@@ -77,24 +103,62 @@ def reads_lines(path: Path, data: DataConfig) -> bool:
     A language model has none, and in a pretext task source and target are the same column.
     """
     same = data.text is not None and data.text.column == data.target.column == 0
-    return is_plain_text(path) and (data.source is None or same)
+    return is_plain_text(path) and data.delimiter is None and (data.source is None or same)
 
 
-def parse_lines(path: Path, lines: Iterator[Line], data: DataConfig, *, table: bool = False) -> Iterator[ParsedLine]:
-    """The cells and references of each line of a file; without data.source each line is a text.
+def has_columns(path: Path, data: DataConfig) -> bool:
+    """True if a file of inputs has columns, of which the sources are some.
 
-    With `table` a file has columns whatever its name is.
+    The lines of a .tsv may hold the sources alone, with tabs between them, as the lines of a text do.
     """
-    if not table and reads_lines(path, data):
-        return _parse_plain(path, lines, data)
-    if file_format(path) == "jsonl":
-        return _parse_jsonl(path, lines, data)
-    return _parse_table(path, read_table_rows(path, lines), data)
+    if file_format(path) != "tsv":
+        return not is_plain_text(path)
+    rows = [row for row in sample_table(path, data, HEAD).rows if not row.fault]
+    if not rows:
+        return False
+    names = {column.name for column in _columns(data)[: len(data.sources) or 1]}
+    return len(typical_row(rows).cells) > max(1, len(data.sources)) or names <= {cell.strip() for cell in rows[0].cells}
 
 
-def read_table_rows(path: Path, lines: Iterator[Line]) -> Iterator[TableRow]:
-    """The rows of a table, CSV or TSV; an unreadable row has a fault and no cells."""
-    return _csv_rows(lines) if file_format(path) == "csv" else _tsv_rows(lines)
+def open_table(
+    path: Path, data: DataConfig | None = None, lines: Iterator[Line] | None = None, names: Sequence[str] = ()
+) -> DataTable:
+    """The table in a file. `lines` are those of the file, if the caller has opened it; `names` the keys it needs."""
+    kind = file_format(path)
+    if kind == "xlsx":
+        return DataTable(kind, "", sheet_rows(path), iter(()))
+    if kind == "parquet":
+        return DataTable(kind, "", iter(()), parquet_records(path, names))
+    lines = read_lines(path) if lines is None else lines
+    if kind == "jsonl":
+        return DataTable(kind, "", iter(()), json_records(lines))
+    if kind == "json":
+        return DataTable(kind, "", iter(()), array_records(path, lines))
+    head = row_head(lines)
+    dialect = find_dialect(head, kind, None if data is None else data.delimiter)
+    return DataTable(kind, dialect.delimiter, split_rows(itertools.chain(head, lines), dialect), iter(()))
+
+
+def sample_table(path: Path, data: DataConfig | None = None, count: int = 200) -> TableSample:
+    """The first rows of a table."""
+    table = open_table(path, data)
+    if not is_keyed(path):
+        rows = list(itertools.islice(table.rows, count))
+        return TableSample(table.format, table.delimiter, (), rows, frozenset())
+    records = list(itertools.islice(table.records, count))
+    flat = [dict(flat_keys(record.values)) for record in records]
+    names = tuple(dict.fromkeys(name for values in flat for name in values))
+    lists = frozenset(name for values in flat for name, value in values.items() if isinstance(value, list))
+    rows = [
+        TableRow(record.line, [] if record.fault else [_sample_text(values.get(name)) for name in names], record.fault)
+        for record, values in zip(records, flat, strict=True)
+    ]
+    return TableSample(table.format, "", names, rows, lists)
+
+
+def _sample_text(value: Any) -> str:  # noqa: ANN401 (any JSON)
+    """The text of a value or of the first item of a list; nothing if there is none."""
+    return text_of(next(iter(value), None) if isinstance(value, list) else value) or ""
 
 
 def typical_row(rows: Sequence[TableRow]) -> TableRow:
@@ -102,6 +166,20 @@ def typical_row(rows: Sequence[TableRow]) -> TableRow:
     readable = [row for row in rows if not row.fault]
     [(width, _)] = Counter(len(row.cells) for row in readable).most_common(1)
     return next(row for row in readable if len(row.cells) == width)
+
+
+def parse_lines(
+    path: Path, data: DataConfig, lines: Iterator[Line] | None = None, *, table: bool = False
+) -> Iterator[ParsedLine]:
+    """The cells and references of each line of a file; without data.source each line is a text.
+
+    `lines` are those of the file, if the caller has opened it. With `table` a file has columns whatever its name is.
+    """
+    if not table and reads_lines(path, data):
+        return _parse_plain(path, read_lines(path) if lines is None else lines, data)
+    names = [str(column.name) for column in _columns(data)]
+    opened = open_table(path, data, lines, names)
+    return _parse_records(path, opened.records, data) if is_keyed(path) else _parse_table(path, opened, data)
 
 
 def _parse_plain(path: Path, lines: Iterator[Line], data: DataConfig) -> Iterator[ParsedLine]:
@@ -121,9 +199,9 @@ def _parse_plain(path: Path, lines: Iterator[Line], data: DataConfig) -> Iterato
             yield ParsedLine(line.number, (line.text,) if data.source else (), (line.text,))
 
 
-def _parse_table(path: Path, rows: Iterator[TableRow], data: DataConfig) -> Iterator[ParsedLine]:
+def _parse_table(path: Path, table: DataTable, data: DataConfig) -> Iterator[ParsedLine]:
     """A table: the header gives the number of columns; without one, most of the first lines do."""
-    columns = _columns(data)
+    columns, rows = _columns(data), table.rows
     for first in rows:
         if not first.fault:
             break
@@ -136,29 +214,33 @@ def _parse_table(path: Path, rows: Iterator[TableRow], data: DataConfig) -> Iter
         raise DataError(f"{path}: columns are given by name but data.header is false; set it to true, or give numbers")
     head = [] if header else [first, *itertools.islice(rows, HEAD - 1)]
     model = typical_row(head or [first])
-    numbers = [_number(path, column, model.cells) for column in columns]
+    numbers = [_number(path, column, model.cells, table.delimiter) for column in columns]
     for row in itertools.chain(head, rows):
         yield _parse_row(row, len(model.cells), numbers, sources=len(data.sources))
 
 
-def _parse_jsonl(path: Path, lines: Iterator[Line], data: DataConfig) -> Iterator[ParsedLine]:
-    """JSONL: an object on each line; columns are keys, and a list of strings is several references."""
+def _parse_records(path: Path, records: Iterator[Record], data: DataConfig) -> Iterator[ParsedLine]:
+    """Records: columns are keys, and a list of texts is several references."""
     columns = [Column(column.key, str(column.name)) for column in _columns(data)]
     names = [str(column.name) for column in columns]
     sources, targets = names[: len(data.sources)], names[len(data.sources) :]
     missing = set(names)
     seen: dict[str, None] = {}
-    for line in lines:
-        value = _json_object(line.text)
-        if isinstance(value, str):
-            yield ParsedLine(line.number, fault=value)
+    for line, values, fault in records:
+        if fault:
+            yield ParsedLine(line, fault=fault)
             continue
-        missing -= value.keys()
-        if len(seen) < KEYS:
-            seen.update(dict.fromkeys(value))
-        yield _parse_object(line.number, value, sources, targets)
+        if missing:
+            missing = {name for name in missing if _is_missing(value_at(values, name))}
+            if len(seen) < KEYS:
+                seen.update(dict.fromkeys(name for name, _ in flat_keys(values)))
+        yield _parse_record(line, values, sources, targets)
     if missing and seen:
         raise DataError([_no_such(path, "key", column, list(seen)) for column in columns if column.name in missing])
+
+
+def _is_missing(value: Any) -> bool:  # noqa: ANN401 (any JSON)
+    return value is MISSING or isinstance(value, dict)
 
 
 def _columns(data: DataConfig) -> list[Column]:
@@ -170,58 +252,14 @@ def _columns(data: DataConfig) -> list[Column]:
     return [Column(key, name) for key, value in sides for name in (value if isinstance(value, list) else [value])]
 
 
-def _tsv_rows(lines: Iterator[Line]) -> Iterator[TableRow]:
-    for line in lines:
-        if line.text.strip():
-            yield TableRow(line.number, line.text.split("\t"))
-        else:
-            yield TableRow(line.number, [], "empty line")
-
-
-def _csv_rows(lines: Iterator[Line]) -> Iterator[TableRow]:
-    """Comma-separated; a quoted field may hold commas, doubled quotes and line ends."""
-    ahead: deque[Line] = deque()
-    while True:
-        line = ahead.popleft() if ahead else next(lines, None)
-        if line is None:
-            return
-        if not line.text.strip():
-            yield TableRow(line.number, [], "empty line")
-        elif '"' not in line.text:
-            yield TableRow(line.number, line.text.split(","))
-        else:
-            yield _quoted_row(line, lines, ahead)
-
-
-def _quoted_row(first: Line, lines: Iterator[Line], ahead: deque[Line]) -> TableRow:
-    """A row with quotes. If its last quote never closes, only the first line is lost: the rest is read again."""
-    taken: list[Line] = []
-
-    def feed() -> Iterator[str]:
-        yield first.text + "\n"
-        while len(taken) < QUOTED_LINES:
-            line = ahead.popleft() if ahead else next(lines, None)
-            if line is None:
-                return
-            taken.append(line)
-            yield line.text + "\n"
-
-    try:
-        return TableRow(first.number, next(csv.reader(feed(), strict=True)))
-    except csv.Error as error:
-        ahead.extendleft(reversed(taken))
-        fault = next((ours for theirs, ours in CSV_FAULTS.items() if theirs in str(error)), f"not CSV: {error}")
-        return TableRow(first.number, [], fault)
-
-
-def _number(path: Path, column: Column, cells: list[str]) -> int:
+def _number(path: Path, column: Column, cells: list[str], delimiter: str) -> int:
     """The position of a column, given by number or by name."""
     if isinstance(column.name, int):
         if column.name < len(cells):
             return column.name
         known = ", ".join(f"{number} ({_quoted(cell, 20)})" for number, cell in enumerate(cells[:20]))
-        mark = "commas" if file_format(path) == "csv" else "tabs"
-        remedy = f"set {column.key} to one of them, or put {mark} between the columns"
+        between = f"put {plural_name(delimiter)} between the columns" if delimiter else "add the column"
+        remedy = f"set {column.key} to one of them, or {between}"
         raise DataError(f"{path}: no column {column.name}; its lines have {known}; {remedy}")
     names = [cell.strip() for cell in cells]
     if column.name in names:
@@ -232,6 +270,9 @@ def _number(path: Path, column: Column, cells: list[str]) -> int:
 def _no_such(path: Path, what: str, column: Column, names: list[str]) -> str:
     """The error for a name that does not exist."""
     name = str(column.name)
+    inside = [known for known in names if known.startswith(f"{name}.")]
+    if inside:
+        return f"{path}: {_quoted(name)} is an object; set {column.key} to a key in it, such as {_quoted(inside[0])}"
     close = nearest(name, names)
     guess = f"did you mean {_quoted(close)}? " if close else ""
     known = ", ".join(_quoted(name) for name in names[:20])
@@ -259,33 +300,20 @@ def _parsed(line: int, cells: Cells, targets: tuple[str, ...]) -> ParsedLine:
     return ParsedLine(line, cells, targets)
 
 
-def _json_object(text: str) -> dict[str, Any] | str:
-    """The object on a line, or its fault."""
-    if not text.strip():
-        return "empty line"
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return "not JSON"
-    return value if isinstance(value, dict) else "not a JSON object"
-
-
-def _parse_object(line: int, value: dict[str, Any], sources: list[str], targets: list[str]) -> ParsedLine:
-    for key in [*sources, *targets]:
-        if key not in value:
-            return ParsedLine(line, fault=f"no key {_quoted(key)}")
-    read = tuple(value[key] for key in sources)
-    references: list[Any] = []
-    for key in targets:
-        references.extend(value[key] if isinstance(value[key], list) else [value[key]])
-    for text in (*read, *references):
-        if not isinstance(text, str):
-            return ParsedLine(line, fault="a value is not a string")
-        if not _is_unicode(text):
-            return ParsedLine(line, fault="half of a surrogate pair")
-    return _parsed(line, read, tuple(references))
-
-
-def _is_unicode(text: str) -> bool:
-    """JSON can spell half a character (\\ud800), which no file can hold."""
-    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
+def _parse_record(line: int, values: dict[str, Any], sources: list[str], targets: list[str]) -> ParsedLine:
+    cells: list[str] = []
+    references: list[str] = []
+    for number, name in enumerate((*sources, *targets)):
+        value = value_at(values, name)
+        if value is MISSING:
+            return ParsedLine(line, fault=f"no key {_quoted(name)}")
+        is_target = number >= len(sources)
+        for item in value if is_target and isinstance(value, list) else [value]:
+            text = text_of(item)
+            if text is None:
+                kind = "an object" if isinstance(item, dict) else "a list" if isinstance(item, list) else "not text"
+                return ParsedLine(line, fault=f"a value of {_quoted(name)} is {kind}")
+            if not is_unicode(text):
+                return ParsedLine(line, fault="half of a surrogate pair")
+            (references if is_target else cells).append(text)
+    return _parsed(line, tuple(cells), tuple(references))

@@ -11,9 +11,12 @@ from antiphon.config.checks import needs_answers
 from antiphon.data.pairs import Example
 from antiphon.errors import UserError
 from antiphon.evaluation.classes import Classes, class_names, compare_classes
-from antiphon.evaluation.intervals import Estimate, Group, estimate, estimate_groups
-from antiphon.evaluation.likelihood import LIKELIHOOD_METRICS, SIGNATURES, likelihood, likelihood_estimate
+from antiphon.evaluation.intervals import Estimate, Group, estimate_groups, estimate_value
+from antiphon.evaluation.likelihood import LIKELIHOOD_METRICS, SIGNATURES, likelihood_estimate, likelihoods
 from antiphon.evaluation.metrics import References, metric_for, words
+from antiphon.evaluation.predictions import Prediction, example_values, join_predictions, worst_predictions
+from antiphon.inference.flags import unknown_flags
+from antiphon.inference.generation import Generation
 from antiphon.inference.generator import Generator
 from antiphon.inference.options import SearchKeywords, is_given
 
@@ -36,6 +39,11 @@ class Evaluation:
     unit: str = "examples"  # the unit of `examples`, which the bootstrap draws
     classes: Classes | None = None  # if the targets are classes and the sources were decoded
     groups: list[Group] = field(default_factory=list)  # the first comparing metric of each group
+    predictions: list[Prediction] = field(default_factory=list)  # one for each example, in order
+
+    def worst(self, count: int) -> list[Prediction]:
+        """The wrong answers that are the worst by the first comparing metric, or the least probable texts."""
+        return worst_predictions(self.predictions, count)
 
 
 def evaluate_examples(
@@ -51,7 +59,7 @@ def evaluate_examples(
     """Compute metrics over the examples; an output is compared with its best reference.
 
     Sources are decoded once, and only if a metric compares outputs. `group_names` holds the group of each example.
-    Without `resamples` of the bootstrap there are neither intervals nor classes.
+    Without `resamples` of the bootstrap there are neither intervals nor classes nor values of single examples.
     """
     began, data = time.perf_counter(), generator.config.data
     compared = [name for name in metrics if name not in LIKELIHOOD_METRICS]
@@ -64,28 +72,39 @@ def evaluate_examples(
     answers = generator.generate(sources, weights=False, **search)
     outputs, references = [answer.text for answer in answers], _references(generator, examples)
     chosen = {name: metric_for(name, data.target.tokens) for name in compared}
-    values = {name: estimate(metric, outputs, references, samples=resamples) for name, metric in chosen.items()}
+    statistics = {name: metric.checked_statistics(outputs, references) for name, metric in chosen.items()}
+    values = {name: estimate_value(rows, chosen[name].value, samples=resamples) for name, rows in statistics.items()}
     signatures = SIGNATURES | {name: metric.signature(references) for name, metric in chosen.items()}
-    flagged, count, unit = sum(bool(answer.flags) for answer in answers), len(examples), "examples"
+    flags, count, unit = _flags(generator, examples, answers), len(examples), "examples"
+    single = example_values(chosen, statistics, outputs, references) if resamples else {}
     if data.source is None or len(compared) < len(metrics):
-        statistics = likelihood(generator, examples, search.get("batch_size"))
+        found = likelihoods(generator, examples, search.get("batch_size"))
         others = [name for name in metrics if name in LIKELIHOOD_METRICS]
-        values |= {name: likelihood_estimate(statistics, name, resamples) for name in others}
-        if data.source is None:  # the texts of a stream are its lines, in order
-            flagged = sum(bool(generator.target_tokenizer.unknown(example.references[0])) for example in examples)
-            count, unit = len(statistics), "texts" if data.window is None else f"windows of {data.window} tokens"
+        values |= {name: likelihood_estimate(found.rows, name, resamples) for name in others}
+        single |= {name: LIKELIHOOD_METRICS[name](found.examples).tolist() for name in others if resamples}
+        if data.source is None:
+            count, unit = len(found.rows), "texts" if data.window is None else f"windows of {data.window} tokens"
     return Evaluation(
         values={name: values[name] for name in metrics},
         signatures={name: signatures[name] for name in metrics if name in signatures},
         examples=count,
         outputs=outputs,
-        flagged=flagged,
+        flagged=sum(map(bool, flags)),
         seconds=time.perf_counter() - began,
         dropped=dropped or {},
         unit=unit,
         classes=_classes(outputs, references, data.target.tokens) if compared and resamples else None,
         groups=estimate_groups(chosen[compared[0]], outputs, references, group_names, resamples) if group_names else [],
+        predictions=join_predictions(examples, references, answers, flags, single),
     )
+
+
+def _flags(generator: Generator, examples: list[Example], answers: list[Generation]) -> list[list[str]]:
+    """The flags of each answer; of a language model, the unknown symbols of each text."""
+    if generator.config.data.source is None:
+        texts = [example.references[0] for example in examples]
+        return [unknown_flags("text", generator.target_tokenizer.unknown(text)) for text in texts]
+    return [answer.flags for answer in answers] or [[] for _ in examples]
 
 
 def _refuse_search_options(metrics: list[str], search: SearchKeywords, *, groups: bool) -> None:

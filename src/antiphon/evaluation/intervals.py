@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,14 +10,14 @@ from pathlib import Path
 import numpy as np
 
 from antiphon.config.schema import DataConfig
-from antiphon.data.lines import read_lines
-from antiphon.data.tables import file_format, read_table_rows
+from antiphon.data.records import MISSING, flat_keys, text_of, value_at
+from antiphon.data.tables import is_keyed, open_table
 from antiphon.errors import UserError
 from antiphon.evaluation.metrics import Metric, References, Statistics
 from antiphon.text import nearest
 
 __all__ = [
-    "Estimate", "Group", "estimate", "estimate_groups", "estimate_value", "groups_by_column", "groups_by_lines",
+    "Estimate", "Group", "estimate_groups", "estimate_value", "groups_by_column", "groups_by_lines",
     "has_header",
 ]  # fmt: skip
 
@@ -33,13 +32,6 @@ class Estimate:
     value: float
     low: float
     high: float
-
-
-def estimate(
-    metric: Metric, outputs: Sequence[str], references: References, seed: int = 1, samples: int = 1000
-) -> Estimate:
-    """The metric over all sentences, with its interval."""
-    return estimate_value(metric.checked_statistics(outputs, references), metric.value, seed, samples)
 
 
 def estimate_value(
@@ -105,7 +97,7 @@ def groups_by_lines(lines: Sequence[int], each: int, first: int) -> list[str]:
 
 def has_header(path: Path, data: DataConfig) -> bool:
     """True if, according to the model's config, the first line of a file names the columns."""
-    if file_format(path) == "jsonl":
+    if is_keyed(path):
         return False
     if data.header is not None:
         return data.header
@@ -114,9 +106,11 @@ def has_header(path: Path, data: DataConfig) -> bool:
     return any(isinstance(key, str) for column in columns for key in (column if isinstance(column, list) else [column]))
 
 
-def groups_by_column(path: Path, name: str, column: str, lines: Sequence[int], *, header: bool) -> list[str]:
+def groups_by_column(
+    path: Path, name: str, column: str, lines: Sequence[int], data: DataConfig | None = None, *, header: bool
+) -> list[str]:
     """The value of a column, given by name or number, at each of these lines."""
-    cells = _json_cells(path, name, column) if file_format(path) == "jsonl" else _cells(path, name, column, header)
+    cells = _values(path, name, column) if is_keyed(path) else _cells(path, name, column, data, header)
     wanted = set(lines)
     values = {line: value for line, value in cells if line in wanted}
     groups = [values.get(line, "") for line in lines]
@@ -125,8 +119,8 @@ def groups_by_column(path: Path, name: str, column: str, lines: Sequence[int], *
     return groups
 
 
-def _cells(path: Path, name: str, column: str, header: bool) -> Iterator[tuple[int, str]]:
-    rows = (row for row in read_table_rows(path, read_lines(path)) if not row.fault)
+def _cells(path: Path, name: str, column: str, data: DataConfig | None, header: bool) -> Iterator[tuple[int, str]]:
+    rows = (row for row in open_table(path, data).rows if not row.fault)
     first = next(rows, None)
     if first is None:
         return
@@ -151,19 +145,16 @@ def _column_number(name: str, column: str, cells: list[str], header: bool) -> in
     raise UserError(f"--by {column}: {_missing_column(name, column, cells)}")
 
 
-def _json_cells(path: Path, name: str, column: str) -> Iterator[tuple[int, str]]:
+def _values(path: Path, name: str, column: str) -> Iterator[tuple[int, str]]:
     keys: dict[str, None] = {}
     exists = False
-    for line in read_lines(path):
-        try:
-            value = json.loads(line.text)
-        except (ValueError, RecursionError):
-            continue  # counted as dropped where examples are read
-        if isinstance(value, dict):
-            keys.update(dict.fromkeys(value))
-            if column in value:
-                exists = True
-                yield line.number, str(value[column])
+    for line, values, _ in open_table(path).records:
+        keys.update(dict.fromkeys(key for key, _ in flat_keys(values)))
+        value = value_at(values, column)
+        if value is not MISSING:
+            exists = True
+            text = text_of(value)
+            yield line, str(value) if text is None else text
     if not exists:
         raise UserError(f"--by {column}: {_missing_column(name, column, list(keys))}")
 

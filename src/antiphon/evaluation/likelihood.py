@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 import torch
 
 from antiphon.data.batches import source_batch
+from antiphon.data.corpus import Ragged
 from antiphon.data.pairs import Example
 from antiphon.data.tokenizers import StreamTokenizer
 from antiphon.evaluation.intervals import Estimate, estimate_value
@@ -19,7 +20,10 @@ from antiphon.inference.generator import Generator
 from antiphon.inference.rescoring import token_log_probs
 from antiphon.sequence import State
 
-__all__ = ["LIKELIHOOD_METRICS", "SIGNATURES", "likelihood", "likelihood_estimate", "likelihood_value", "stream_nats"]
+__all__ = [
+    "LIKELIHOOD_METRICS", "SIGNATURES", "likelihood", "likelihood_estimate", "likelihood_value", "likelihoods",
+    "stream_nats", "unigram_loss",
+]  # fmt: skip
 
 # Streams: -log p of every token of a long text, read window after window as in training.
 
@@ -87,21 +91,43 @@ def _carried_nats(generator: Generator, ids: Ints) -> Floats:
 # Statistics of texts and streams, and the metrics computed from their sums.
 
 NATS, TOKENS, WORDS, CHARACTERS = range(4)
+AT_ONCE = 1 << 22  # ids that are counted at once
+
+
+@dataclass(frozen=True)
+class Likelihoods:
+    """-log p in nats, tokens, words and characters [N, 4]."""
+
+    rows: Statistics  # of every reference, or of every window of a stream
+    examples: Statistics  # of every example with all its references, or of every line of a stream
 
 
 def likelihood(generator: Generator, examples: list[Example], batch_size: int | None = None) -> Statistics:
-    """-log p in nats, tokens, words and characters [N, 4] of every reference, or of every window of a stream.
+    """The statistics [N, 4] of every reference, or of every window of a stream."""
+    return likelihoods(generator, examples, batch_size).rows
+
+
+def likelihoods(generator: Generator, examples: list[Example], batch_size: int | None = None) -> Likelihoods:
+    """Score the references of all examples.
 
     Words are separated by white space; a character is a grapheme cluster. </s>, or the line end of a stream, counts as
     a token, a word and a character. (So a word model has word_perplexity = perplexity, and a character model
     bits_per_character = loss / ln 2.)
     """
     if generator.config.data.window is not None:
-        return _stream_likelihood(generator, [example.references[0] for example in examples])
+        return _stream_likelihood(generator, examples)
     pairs = [(example.source, reference) for example in examples for reference in example.references]
     scored = generator.score(pairs, batch_size)
     rows = [[-score.log_prob, len(score.log_probs), *_size(score.target)] for score in scored]
-    return np.array(rows, dtype=np.float64).reshape(-1, 4)
+    table = np.array(rows, dtype=np.float64).reshape(-1, 4)
+    return Likelihoods(table, _sums(table, [len(example.references) for example in examples]))
+
+
+def _sums(table: Statistics, counts: Sequence[int] | Ints) -> Statistics:
+    """The sums of the next counts[0] rows, counts[1] rows, ...; no count is 0."""
+    if not len(counts):
+        return table
+    return np.add.reduceat(table, np.cumsum([0, *counts[:-1]]))
 
 
 def _size(text: str) -> tuple[int, int]:
@@ -109,17 +135,40 @@ def _size(text: str) -> tuple[int, int]:
     return len(words(text)) + 1, len(characters(text)) + 1
 
 
-def _stream_likelihood(generator: Generator, lines: list[str]) -> Statistics:
-    """Sums over windows; the words and characters of a line are spread evenly over its tokens."""
+def unigram_loss(generator: Generator, examples: list[Example], train: Ragged) -> float:
+    """The loss of a model that knows the frequency of each target token in training and nothing else.
+
+    Frequencies are counted with their ends, plus one for each token of the vocabulary.
+    """
+    size = generator.target_tokenizer.size
+    counts = np.ones(size)
+    for first in range(0, len(train.ids), AT_ONCE):
+        counts += np.bincount(train.ids[first : first + AT_ONCE], minlength=size)
+    if generator.config.data.window is None:
+        counts[generator.codec.end] += len(train)
+    nats = np.log(counts.sum()) - np.log(counts)
+    return float(nats[np.concatenate([np.array(row) for row in _target_ids(generator, examples)])].mean())
+
+
+def _target_ids(generator: Generator, examples: list[Example]) -> list[list[int]]:
+    """The ids of every reference, or of every line of a stream, with their ends."""
+    if generator.config.data.window is None:
+        return [generator.codec.encode_target(reference) for example in examples for reference in example.references]
+    lines = [f"{example.references[0]}\n" for example in examples]
+    return StreamTokenizer(generator.target_tokenizer).encode_batch(lines)
+
+
+def _stream_likelihood(generator: Generator, examples: list[Example]) -> Likelihoods:
+    """Sums over windows and over lines; the words and characters of a line are spread evenly over its tokens."""
     window = generator.config.data.window
     assert window is not None
-    rows = StreamTokenizer(generator.target_tokenizer).encode_batch([f"{line}\n" for line in lines])
+    rows = _target_ids(generator, examples)
     lengths = np.array([len(row) for row in rows])
-    sizes = np.array([_size(line) for line in lines], dtype=np.float64).reshape(-1, 2)
+    sizes = np.array([_size(example.references[0]) for example in examples], dtype=np.float64).reshape(-1, 2)
     ids = np.concatenate([np.array(row, dtype=np.int64) for row in rows])
     spread = np.repeat(sizes / lengths[:, None], lengths, axis=0)  # [n, 2]
     table = np.column_stack([stream_nats(generator, ids), np.ones(len(ids)), spread])
-    return np.add.reduceat(table, np.arange(0, len(ids), window))
+    return Likelihoods(np.add.reduceat(table, np.arange(0, len(ids), window)), _sums(table, lengths))
 
 
 def _nats_per(count: int, then: Callable[[Statistics], Statistics]) -> Callable[[Statistics], Statistics]:

@@ -23,6 +23,7 @@ from antiphon.model_folder import (
     EXPORT,
     FORMAT,
     FORMATS,
+    load_flag_limits,
     load_model,
     load_rerankers,
     read_folder_config,
@@ -153,6 +154,7 @@ def export_model(run: str | Path, to: str, out: str | Path, *, int8: bool = Fals
         facts = write(loaded, temporary, int8)
         for reranker in loaded.rerankers.values():
             reranker.save(temporary)
+        loaded.flag_limits.save(temporary)
         finish_export(temporary, to, loaded.config, loaded.source_tokenizer, loaded.target_tokenizer, facts)
     return folder
 
@@ -164,7 +166,8 @@ def load_export(folder: Path) -> LoadedModel | EngineModel:
         raise ModelFolderError(f"{folder}: made for the engine {engine!r}, which this version lacks; update antiphon")
     load: Callable[..., LoadedModel | EngineModel] = _module(engine, TARGETS[engine].reader).load
     export = read_export(folder)
-    return replace(load(export), rerankers=load_rerankers(folder, export.source, export.target))
+    rerankers = load_rerankers(folder, export.source, export.target)
+    return replace(load(export), rerankers=rerankers, flag_limits=load_flag_limits(folder))
 
 
 def _module(engine: str, module: str) -> Any:  # noqa: ANN401 (a module)

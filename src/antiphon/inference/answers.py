@@ -14,7 +14,15 @@ import torch
 from antiphon.data.batches import batch_by_length
 from antiphon.data.tokenizers import UNK
 from antiphon.inference.engine import Engine
-from antiphon.inference.flags import ending_flags, forbidden_flags, missing_flags, repetition_flags, unattended_flags
+from antiphon.inference.flags import (
+    FlagLimits,
+    empty_flags,
+    ending_flags,
+    forbidden_flags,
+    missing_flags,
+    repetition_flags,
+    unattended_flags,
+)
 from antiphon.inference.generation import Alternative, Copies, Generation
 from antiphon.inference.inputs import Codec, EncodedInput
 from antiphon.inference.options import SearchOptions
@@ -35,6 +43,7 @@ class AnswerPipeline:
     codec: Codec
     rerankers: Mapping[str, Reranker]
     options: SearchOptions
+    flag_limits: FlagLimits
     weights: bool = True  # add one attention matrix to each answer
     heads: bool = False  # add the attention of every layer and head
 
@@ -159,7 +168,10 @@ class AnswerPipeline:
         options, target = self.options, self.codec.target
         endless = self.codec.end < 0  # a stream
         flags = [] if endless else ending_flags(best, options.longest(encoded.length))
-        flags += repetition_flags(best.tokens)
+        if best.finished:  # an answer that was cut has a flag for that
+            given = encoded.text if self.codec.target_name == "text" else ""
+            flags += empty_flags(answer.text.strip().removeprefix(given.strip()))
+        flags += repetition_flags(best.tokens, self.flag_limits)
         if options.require:
             flags += missing_flags(best, options.require, target)
         if options.forbid:

@@ -17,6 +17,7 @@ from antiphon.config.schema import Config
 from antiphon.data.batches import source_batch
 from antiphon.data.source import Read, Source
 from antiphon.data.tokenizers import UNK, Tokenizer, text_source
+from antiphon.inference.flags import FlagLimits
 from antiphon.inference.generation import AttentionHeads, Copies
 from antiphon.inference.inputs import Codec, EncodedInput
 from antiphon.inference.options import Capabilities, SearchOptions
@@ -103,6 +104,7 @@ class LoadedModel:
     target_tokenizer: Tokenizer
     rerankers: Mapping[str, Reranker] = field(default_factory=dict)  # by the option that gives their weight
     folder: Path | None = None  # it was read from
+    flag_limits: FlagLimits = field(default_factory=FlagLimits)
 
     @property
     def source_tokenizer(self) -> Tokenizer:
@@ -119,6 +121,7 @@ class EngineModel:
     source: Source
     target_tokenizer: Tokenizer
     rerankers: Mapping[str, Reranker] = field(default_factory=dict)
+    flag_limits: FlagLimits = field(default_factory=FlagLimits)
 
 
 class TorchEngine:

@@ -101,7 +101,7 @@ def ensemble_of(members: list[LoadedModel], combine: Combine, check: Check | Non
         raise UserError(problems)
     engine = EnsembleEngine(members, combine, check)
     rerankers = {name: reranker for member in reversed(members) for name, reranker in member.rerankers.items()}
-    return EngineModel(first.config, engine, first.source, first.target_tokenizer, rerankers)
+    return EngineModel(first.config, engine, first.source, first.target_tokenizer, rerankers, first.flag_limits)
 
 
 def _differences(first: LoadedModel, other: LoadedModel) -> list[str]:

@@ -1,23 +1,79 @@
-"""Flags: what to beware of in an answer."""
-# T target steps, S source steps
+"""Flags: what to beware of in an answer, also by comparison with the training targets."""
+# T target steps, S source steps, N targets
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import numpy as np
 
+from antiphon.data.corpus import Ragged
+from antiphon.data.source import Ints
 from antiphon.data.tokenizers import Tokenizer
+from antiphon.files import to_json, write_text
 from antiphon.search.hypothesis import Hypothesis
 from antiphon.search.phrases import RequiredPhrases, contains
 
 __all__ = [
-    "ending_flags", "forbidden_flags", "missing_flags", "repetition_flags", "unattended_flags", "unknown_flags",
+    "FLAGS", "FlagLimits", "empty_flags", "ending_flags", "forbidden_flags", "learn_limits", "missing_flags",
+    "repetition_flags", "unattended_flags", "unknown_flags",
 ]  # fmt: skip
 
 Phrases = tuple[tuple[int, ...], ...]
+FLAGS = "flags.json"  # the limits of a model, in its folder
 LOOP_TOKENS, LOOP_TIMES, LOOP_PERIOD = 8, 3, 6  # tokens in all, repetitions, and the longest phrase to look for
+RARE, FEWEST = 1e-4, 3  # a share and a number of training targets: what fewer do is not usual
+ROWS = 100_000  # targets that are compared at a time
 LITTLE, MANY = 0.1, 0.5  # attention to a source token over all steps; share of such tokens
+
+
+@dataclass(frozen=True)
+class FlagLimits:
+    """The most that an answer may do without a flag; `repetition` has tokens by the length of the repeated phrase."""
+
+    repetition: tuple[int, ...] = tuple(
+        max(LOOP_TOKENS, LOOP_TIMES * period) - 1 for period in range(1, LOOP_PERIOD + 1)
+    )
+
+    def save(self, folder: Path) -> None:
+        """Write flags.json into a model folder."""
+        write_text(folder / FLAGS, to_json(asdict(self)))
+
+
+def learn_limits(targets: Ragged) -> FlagLimits:
+    """The limits that the training targets keep, but for the rarest; never below the defaults."""
+    longest = np.concatenate([np.zeros((1, LOOP_PERIOD), np.int64), *_longest_by_rows(targets)])  # [1 + N, periods]
+    rank = max(FEWEST, round(RARE * len(targets)))
+    usual = np.sort(longest, axis=0)[-rank] if len(targets) >= rank else longest[0]
+    pairs = zip(usual.tolist(), FlagLimits().repetition, strict=True)
+    return FlagLimits(tuple(max(pair) for pair in pairs))
+
+
+def _longest_by_rows(targets: Ragged) -> list[Ints]:
+    """For some rows at a time the longest repetition of each period [rows, periods]."""
+    found = []
+    for first in range(0, len(targets), ROWS):
+        offsets = targets.offsets[first : first + ROWS + 1]
+        ids = targets.ids[offsets[0] : offsets[-1]]
+        columns = [longest_repetitions(ids, offsets - offsets[0], period) for period in range(1, LOOP_PERIOD + 1)]
+        found.append(np.stack(columns, axis=1))
+    return found
+
+
+def longest_repetitions(ids: Ints, offsets: Ints, period: int) -> Ints:
+    """The tokens of the longest stretch of each row whose tokens equal those `period` before; 0 if there is none."""
+    equal = np.zeros(len(ids) + 2, np.int8)  # with a break before and after
+    equal[period + 1 : -1] = ids[period:] == ids[:-period]
+    for position in range(period):  # the first tokens of a row have nothing before them
+        starts = offsets[:-1] + position
+        equal[1 + starts[starts < offsets[1:]]] = 0
+    steps = np.diff(equal)
+    begins, ends = np.flatnonzero(steps == 1), np.flatnonzero(steps == -1)
+    longest = np.zeros(len(offsets) - 1, np.int64)
+    np.maximum.at(longest, np.searchsorted(offsets, begins, side="right") - 1, ends - begins + period)
+    return longest
 
 
 def unknown_flags(side: str, unknown: list[str]) -> list[str]:
@@ -38,15 +94,26 @@ def ending_flags(best: Hypothesis, max_length: int) -> list[str]:
     return [f"dead end: stopped after {length} tokens without an end, because no token was possible"]
 
 
-def repetition_flags(tokens: tuple[int, ...]) -> list[str]:
-    """A flag if a phrase is repeated without a break: at least 3 times and 8 tokens in all."""
-    for period in range(1, LOOP_PERIOD + 1):
-        run = 0
-        for position in range(period, len(tokens)):
-            run = run + 1 if tokens[position] == tokens[position - period] else 0
-            if run + period >= max(LOOP_TOKENS, LOOP_TIMES * period):
-                return [f"repetition: {'a token' if period == 1 else f'{period} tokens'} again and again"]
+def empty_flags(text: str) -> list[str]:
+    """A flag if nothing was written that can be seen."""
+    return [] if text.strip() else ["empty answer: nothing was written"]
+
+
+def repetition_flags(tokens: tuple[int, ...], limits: FlagLimits) -> list[str]:
+    """A flag if a phrase is repeated without a break for more tokens than the limits allow."""
+    for period, limit in enumerate(limits.repetition, start=1):
+        if len(tokens) > limit and longest_repetition(tokens, period) > limit:
+            return [f"repetition: {'a token' if period == 1 else f'{period} tokens'} again and again"]
     return []
+
+
+def longest_repetition(tokens: tuple[int, ...], period: int) -> int:
+    """`longest_repetitions` of one row, whose tokens are too few for numpy."""
+    longest = run = 0
+    for token, before in zip(tokens[period:], tokens, strict=False):
+        run = run + 1 if token == before else 0
+        longest = max(longest, run)
+    return longest + period if longest else 0
 
 
 def unattended_flags(weights: np.ndarray, source: list[str]) -> list[str]:

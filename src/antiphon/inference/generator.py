@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Unpack, cast, overload
@@ -20,6 +21,7 @@ from antiphon.inference.inputs import EncodedInput, build_codec, chunk_size, enc
 from antiphon.inference.options import OPTIONS, SearchKeywords, SearchOptions, search_options
 from antiphon.models.frontends.frontend import FrontEnd
 from antiphon.models.model import SequenceModel
+from antiphon.search.sampling import text_key
 from antiphon.search.trace import SearchTree, TraceRecorder
 
 __all__ = ["Generator", "Limits"]
@@ -30,6 +32,7 @@ class GenerateKeywords(SearchKeywords, total=False):
 
     prefix: str | list[str]
     first: int
+    seen: Counter[int] | None
     weights: bool
     heads: bool
 
@@ -48,7 +51,7 @@ class Generator:
             if isinstance(loaded, EngineModel)
             else TorchEngine(self.config, loaded.model, self.codec, check)
         )
-        self.rerankers = loaded.rerankers
+        self.rerankers, self.flag_limits = loaded.rerankers, loaded.flag_limits
         self.limits = Limits.of(self.config, self.codec.context_length)
 
     @property
@@ -75,6 +78,7 @@ class Generator:
         *,
         prefix: str | list[str] = "",
         first: int = 0,
+        seen: Counter[int] | None = None,
         weights: bool = True,
         heads: bool = False,
         **options: Unpack[SearchKeywords],
@@ -84,23 +88,34 @@ class Generator:
         A source that is a file is given by its path; several sources have a tab between them.
 
         `options` are those of the search, such as beam=4 or sample=True: see `SearchOptions`. A sample depends on
-        `seed` and on the number of its text alone, which counts from `first`. A text that is too long is split after
+        `seed`, on the text and on the number of times that the same text came before it in `texts`; calls that share a
+        counter `seen` count as one. Errors number the texts from `first`. A text that is too long is split after
         sentences and answered in parts. `weights=False` saves the forward pass for attention; `heads=True` returns the
         attention of every layer and head, and splits no text.
         """
         many = [texts] if isinstance(texts, str) else texts
         chosen = self.search_options(options)
-        pipeline = AnswerPipeline(self.engine, self.codec, self.rerankers, chosen, weights=weights, heads=heads)
+        pipeline = AnswerPipeline(
+            self.engine, self.codec, self.rerankers, chosen, self.flag_limits, weights=weights, heads=heads
+        )
         parts = [[text] if heads else self.codec.split(text) for text in many]
+        keys: list[tuple[int, ...]] = [()] * len(many)
+        if chosen.sample:
+            keys = _sample_keys(many, Counter() if seen is None else seen)
         prefixes, size = self._prefixes(prefix, len(many)), chunk_size(self.codec, chosen.batch_size, len(many))
         found: list[Generation] = []
         for start in range(0, len(many), size):
             chunk = slice(start, start + size)
-            found += self._answer(parts[chunk], prefixes[chunk], pipeline, first + start)
+            found += self._answer(parts[chunk], prefixes[chunk], keys[chunk], pipeline, first + start)
         return found[0] if isinstance(texts, str) else found
 
     def _answer(
-        self, texts: list[list[str]], prefixes: list[list[int]], pipeline: AnswerPipeline, first: int
+        self,
+        texts: list[list[str]],
+        prefixes: list[list[int]],
+        keys: list[tuple[int, ...]],
+        pipeline: AnswerPipeline,
+        first: int,
     ) -> list[Generation]:
         """Answers to texts in parts; a prefix is that of the first part."""
         options = pipeline.options
@@ -109,7 +124,7 @@ class Generator:
         spoken = [encoded for encoded in inputs if not encoded.skip]
         _raise_problems(self.limits.answer_problems(spoken, options.max_length, heads=pipeline.heads))
         forced = [prefixes[row] if part == 0 else [] for row, part in index]
-        answers = iter(pipeline.run(inputs, forced, [(first + row, part) for row, part in index]))
+        answers = iter(pipeline.run(inputs, forced, [(*keys[row], part) for row, part in index]))
         return [join_parts([next(answers) for _ in parts], options.length_penalty) for parts in texts]
 
     def alternatives(
@@ -223,6 +238,16 @@ class Generator:
             if unknown:
                 raise UserError(f"prefix {text!r}: the model does not know {', '.join(map(repr, unknown))}; change it")
         return [self.target_tokenizer.encode(text) if text else [] for text in texts]
+
+
+def _sample_keys(texts: list[str], seen: Counter[int]) -> list[tuple[int, ...]]:
+    """The key of each text, and the number of times it came before; the texts are added to `seen`."""
+    keys: list[tuple[int, ...]] = []
+    for text in texts:
+        key = text_key(text)
+        keys.append((key, seen[key]))
+        seen[key] += 1
+    return keys
 
 
 # Limits of learnt position tables, checked before anything is computed.

@@ -15,7 +15,7 @@ from antiphon.files import write_text
 from antiphon.plots.style import metric_label
 from antiphon.reports.render import is_number, render
 from antiphon.reports.run_record import RunRecord, SampleOutput, read_record
-from antiphon.text import natural_order
+from antiphon.text import duration, natural_order
 
 __all__ = ["write_report"]
 
@@ -67,25 +67,15 @@ def write_report(run: Path) -> None:
 def _tiles(record: RunRecord) -> dict[str, object]:
     """The key figures of a run by name."""
     summary = record.summary
-    epochs = summary.get("epochs")
+    epochs, seconds = summary.get("epochs"), summary.get("seconds")
     tiles = {
         f"dev {metric_label(record.metric)}": record.best_value(),
         "parameters": summary.get("parameters"),
         "updates": summary.get("updates"),
         "epochs": f"{epochs:.1f}" if is_number(epochs) else None,
-        "training time": _duration(summary.get("seconds")),
+        "training time": duration(seconds) if is_number(seconds) else None,
     }
     return {name: value for name, value in tiles.items() if value is not None}
-
-
-def _duration(seconds: object) -> str | None:
-    if not is_number(seconds):
-        return None
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes:02d} min"
-    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
 
 
 def _histories(samples: list[SampleOutput]) -> list[list[SampleOutput]]:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from antiphon.files import read_rows
+
 __all__ = ["RunRecord", "SampleOutput", "read_record"]
 
 
@@ -28,6 +30,14 @@ class SampleOutput:
 
 
 @dataclass(frozen=True)
+class Change:
+    """Keys of the configuration that were changed when the run was extended."""
+
+    update: int
+    keys: str
+
+
+@dataclass(frozen=True)
 class RunRecord:
     """The content of the files of a run; a missing one is empty."""
 
@@ -39,6 +49,20 @@ class RunRecord:
     summary: dict[str, Any] = field(default_factory=dict)
     metrics: list[dict[str, float]] = field(default_factory=list)
     samples: list[SampleOutput] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+
+    @property
+    def learnt(self) -> bool:
+        """False if the run has ended no better than the frequencies of the output tokens."""
+        return self.summary.get("learnt") is not False
+
+    @property
+    def problem(self) -> list[str]:
+        """The problem of a run that has learnt nothing, and what to try; empty for all others."""
+        advice = self.summary.get("advice")
+        remedies = [str(remedy) for remedy in advice] if isinstance(advice, list) else []
+        problem = str(self.summary.get("problem", ""))
+        return [] if self.learnt else [f"{problem[:1].upper()}{problem[1:]}.", *(f"Try {one}." for one in remedies)]
 
     @property
     def name(self) -> str:
@@ -74,6 +98,7 @@ def read_record(run: Path) -> RunRecord:
         summary=_mapping(run / "summary.json"),
         metrics=_numbers(run / "metrics.csv"),
         samples=_samples(run / "samples.jsonl"),
+        changes=_changes(run / "changes.jsonl"),
     )
 
 
@@ -85,15 +110,11 @@ def _text(path: Path) -> str:
 
 
 def _mapping(path: Path) -> dict[str, Any]:
-    value = _json(_text(path))
-    return value if isinstance(value, dict) else {}
-
-
-def _json(text: str) -> object:
     try:
-        return json.loads(text)
+        value = json.loads(_text(path))
     except ValueError:
-        return None
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def _numbers(path: Path) -> list[dict[str, float]]:
@@ -115,11 +136,18 @@ def _number(cell: object) -> float | None:
 
 def _samples(path: Path) -> list[SampleOutput]:
     samples = []
-    for line in _text(path).split("\n"):  # not splitlines: U+2028 may stand inside a text
-        value = _json(line)
-        if isinstance(value, dict) and {"update", "source", "output"} <= value.keys():
+    for value in read_rows(path):
+        if {"update", "source", "output"} <= value.keys():
             references = value.get("references")
             texts = tuple(str(text) for text in references) if isinstance(references, list) else ()
             update = value["update"] if isinstance(value["update"], int) else 0
             samples.append(SampleOutput(update, str(value["source"]), texts, str(value["output"])))
     return samples
+
+
+def _changes(path: Path) -> list[Change]:
+    return [
+        Change(row["update"], ", ".join(map(str, row["changes"])))
+        for row in read_rows(path)
+        if isinstance(row.get("update"), int) and isinstance(row.get("changes"), list)
+    ]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -16,7 +17,7 @@ from antiphon.search.greedy import single_hypothesis_search
 from antiphon.search.hypothesis import Hypothesis, SearchRequest, StepFunction, stable_topk
 from antiphon.sequence import State
 
-__all__ = ["RandomStream", "Sampling", "random_stream", "sample_search"]
+__all__ = ["RandomStream", "Sampling", "random_stream", "sample_search", "text_key"]
 
 S = TypeVar("S", bound=State)
 
@@ -41,6 +42,11 @@ class Sampling:
 def random_stream(seed: int, *key: int) -> RandomStream:
     """The random numbers of one answer; they depend on the seed and its key only, not on the batch."""
     return np.random.default_rng([seed, *key]).random
+
+
+def text_key(text: str) -> int:
+    """A key for `random_stream`: the first 64 bits of the SHA-256 of a text in UTF-8."""
+    return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8])
 
 
 def sample_search(

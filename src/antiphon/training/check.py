@@ -19,6 +19,8 @@ from antiphon.data.tokenizers import Tokenizer
 from antiphon.errors import UserError
 from antiphon.model_folder import fresh_model
 from antiphon.text import plural
+from antiphon.training.estimate import estimate_training
+from antiphon.training.numerics import cpu_threads, matmul_precision, probe_matmul
 from antiphon.training.run import build_batches
 from antiphon.training.step import ctc_length_warnings, training_step
 from antiphon.training.transfer import missing_runs, transfer_weights
@@ -33,6 +35,7 @@ class CheckReport:
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     facts: list[str] = field(default_factory=list)
+    measured: list[str] = field(default_factory=list, compare=False)  # differs from call to call
     dropped: dict[str, Any] = field(default_factory=lambda: DropLog().facts())
 
 
@@ -44,11 +47,13 @@ def check_run(config: Config, log: Callable[[str], None]) -> CheckReport:
         return CheckReport(problems=problems)
     try:
         prepared = prepare(config.data, log)
-        facts, warnings = _try_batch(config, prepared)
+        with cpu_threads(config.training.threads), matmul_precision(probe_matmul().precision_for()):
+            facts, measured, warnings = _try_batches(config, prepared)
     except UserError as error:
         return CheckReport(problems=error.problems)
     data = prepared.facts
-    return CheckReport(warnings=[*data["warnings"], *warnings], facts=facts, dropped=data["dropped"])
+    warnings = [*data["warnings"], *warnings]
+    return CheckReport(warnings=warnings, facts=facts, measured=measured, dropped=data["dropped"])
 
 
 def _file_problems(data: DataConfig) -> list[str]:
@@ -75,8 +80,8 @@ def _tokenizer_problems(data: DataConfig) -> list[str]:
     return []
 
 
-def _try_batch(config: Config, prepared: Prepared) -> tuple[list[str], list[str]]:
-    """Run the smallest batch; return facts about data, batches and model, and warnings."""
+def _try_batches(config: Config, prepared: Prepared) -> tuple[list[str], list[str], list[str]]:
+    """Run the smallest batch and time a few; return facts about data and model, measurements, and warnings."""
     source, target = prepared.source, prepared.target_tokenizer
     batches = build_batches(config, prepared)
     plan = batches.plan(epoch=0)
@@ -94,7 +99,8 @@ def _try_batch(config: Config, prepared: Prepared) -> tuple[list[str], list[str]
         f"model: {model.parameter_count:,} parameters; one batch tried, loss {float(loss.plain) / loss.count:.2f}",
         *transferred,
     ]
-    return facts, ctc_length_warnings(model, prepared.train)
+    measured = [probe_matmul().describe(), estimate_training(config.training, model, batches, plan).describe()]
+    return facts, measured, ctc_length_warnings(model, prepared.train)
 
 
 def _data_facts(data: DataConfig, prepared: Prepared) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,11 @@ from torch import Tensor, nn
 
 from antiphon.files import discard, publish, sha256, sweep, to_json
 from antiphon.sequence import Carried
+from antiphon.training.numerics import numerical_environment
 from antiphon.training.optimizers import Optimizer
 
 __all__ = [
-    "Checkpoint", "Checkpoints", "LoopStatus", "Progress", "average", "numerical_environment",
+    "Checkpoint", "Checkpoints", "LoopStatus", "Progress", "average",
 ]  # fmt: skip
 
 
@@ -31,7 +33,7 @@ class Progress:
     batch: int = 0  # batches of this epoch already used
     skipped: int = 0  # updates left out because the loss was not finite
     skipped_in_a_row: int = 0
-    seconds: float = 0.0
+    seconds: float = 0.0  # of updates and evaluations, over all processes
     loss_sum: float = 0.0  # of the training loss since the last evaluation
     loss_count: int = 0
     history: list[dict[str, float]] = field(default_factory=list)  # one row an evaluation
@@ -61,11 +63,6 @@ WEIGHTS, OPTIMIZER, PROGRESS, MANIFEST = "model.safetensors", "optimizer.safeten
 CARRIED = "carried/"  # prefix of the tensors of a carried state
 CHECKED = {WEIGHTS, OPTIMIZER, PROGRESS}
 BROKEN = (ValueError, KeyError, TypeError, AttributeError)  # raised by reading a broken manifest
-
-
-def numerical_environment() -> dict[str, Any]:
-    """The settings on which the last bits of a result depend: they change the order in which sums are added."""
-    return {"threads": torch.get_num_threads(), "torch": torch.__version__}
 
 
 @dataclass(frozen=True)
@@ -101,7 +98,7 @@ class Checkpoint:
     @property
     def numerical_environment(self) -> dict[str, Any]:
         """The `numerical_environment` it was saved in."""
-        return dict(self._manifest().get("made_with", {}))
+        return {"matmul": "highest", **self._manifest().get("made_with", {})}
 
     def damage(self) -> str | None:
         """A description of the damage, or None if every file has its checksum."""
@@ -139,6 +136,13 @@ class Checkpoints:
         if not self.folder.is_dir():
             return []
         return [Checkpoint(path) for path in sorted(self.folder.iterdir()) if path.name.isdigit()]
+
+    def matmul_precision(self) -> str | None:
+        """The precision of matrix products that the run began with; None without a readable checkpoint."""
+        for checkpoint in reversed(self.all()):
+            with suppress(OSError, *BROKEN):
+                return str(checkpoint.numerical_environment["matmul"])
+        return None
 
     def save(
         self, model: nn.Module, optimizer: Optimizer, progress: Progress, carried: Carried | None = None

@@ -21,7 +21,7 @@ from antiphon.training.checkpoints import Checkpoints, LoopStatus, Progress
 from antiphon.training.display import Display
 from antiphon.training.optimizers import Optimizer
 from antiphon.training.run_folder import RunFolder
-from antiphon.training.schedule import best_evaluation, evaluations_without_improvement, learning_rate
+from antiphon.training.schedule import best_evaluation, learning_rate, patience_used
 from antiphon.training.scheduled_sampling import sampling_probability
 from antiphon.training.step import training_step
 
@@ -43,6 +43,7 @@ class Loop:
         batches: Batches,
         carried: Carried | None = None,
         progress: Progress,
+        unigram_loss: float,
         checkpoints: Checkpoints,
         folder: RunFolder,
         display: Display,
@@ -56,6 +57,7 @@ class Loop:
         self.batches = batches
         self.carried = carried  # the state after the last window of a stream
         self.progress = progress
+        self.unigram_loss = unigram_loss
         self.checkpoints = checkpoints
         self.folder = folder
         self.display = display
@@ -73,8 +75,7 @@ class Loop:
         self._prune_checkpoints()  # the process may have been killed before it could
         while True:
             if self._evaluation_due():
-                self.evaluate(self.progress, self._status())
-                self._save_checkpoint()
+                self._evaluate()
             if reason := self.reason_to_stop():
                 return reason
             self._update()
@@ -87,18 +88,30 @@ class Loop:
         if progress.update == 0 or progress.evaluated:
             return False
         every = self.config.evaluate_every or self.updates_per_epoch
-        return progress.update % every == 0 or progress.update >= self.updates
+        return progress.update % every == 0 or progress.update >= self.updates or self._seconds_left() <= 0
+
+    def _evaluate(self) -> None:
+        began = time.perf_counter()
+        self.evaluate(self.progress, self._status())
+        self.progress.seconds += time.perf_counter() - began
+        self._save_checkpoint()
+
+    def _seconds_left(self) -> float:
+        minutes = self.config.max_minutes
+        return math.inf if minutes is None else 60.0 * minutes - self.progress.seconds
 
     def reason_to_stop(self) -> str | None:
-        """All updates are done, or early stopping; None: training goes on."""
+        """All updates are done, the time is over, or early stopping; None: training goes on."""
         if self._evaluation_due():
             return None
-        if self.progress.update >= self.updates:
-            return f"all {self.updates} updates done"
-        patience = self.config.patience
-        waits = evaluations_without_improvement(self.progress.history, self.config.metric)
-        if patience and waits and waits[-1] >= patience:
-            return f"no better {self.config.metric} in {patience} evaluations"
+        training, progress = self.config, self.progress
+        if progress.update >= self.updates:
+            return f"all {progress.update} updates done"
+        if progress.update and self._seconds_left() <= 0:
+            return "1 minute is over" if training.max_minutes == 1 else f"{training.max_minutes:g} minutes are over"
+        patience = training.patience
+        if patience and patience_used(training, progress.history, self.unigram_loss) >= patience:
+            return f"no better {training.metric} in {patience} evaluations"
         return None
 
     def _update(self) -> None:
@@ -170,9 +183,10 @@ class Loop:
             "padding": self.padding,
             "seconds": progress.seconds,
         }
-        remaining = (self.updates - progress.update) * self.recent.seconds_per_update
+        remaining = min((self.updates - progress.update) * self.recent.seconds_per_update, self._seconds_left())
+        remaining = max(0.0, remaining)
         self.display.update({**row, "remaining": remaining}, self.updates)
-        if progress.update % LOG_EVERY == 0 or progress.update == 1:
+        if progress.update % LOG_EVERY == 0 or progress.update < LOG_EVERY:
             self.folder.append(self.folder.log, [row])
 
     def _skip_update(self) -> None:

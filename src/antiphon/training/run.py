@@ -1,11 +1,8 @@
-"""A run from beginning to end: data, model, loop, and the files it leaves."""
+"""A run from beginning to end: data, model, loop. How it ends is in endings.py."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -13,69 +10,48 @@ import torch
 from antiphon.config.checks import check_config
 from antiphon.config.networks import ModelConfig
 from antiphon.config.schema import Config, DataConfig
+from antiphon.config.yaml_text import ChangedKey
 from antiphon.data.batches import Batches, PairBatches, PrefetchedBatches, StreamBatches, build_noise
 from antiphon.data.build_source import is_file
 from antiphon.data.prepare import Prepared, prepare
 from antiphon.data.tokenizers import Tokenizer, line_end
-from antiphon.errors import ConfigError, DivergedError, Interrupted
-from antiphon.files import disk_errors, to_json, write_text
+from antiphon.errors import ConfigError
+from antiphon.evaluation.likelihood import unigram_loss
+from antiphon.inference.flags import FLAGS, learn_limits
 from antiphon.inference.generator import Generator
-from antiphon.model_folder import LoadedModel, fresh_model, is_intact, load_weights, save_model, save_weights
+from antiphon.model_folder import LoadedModel, fresh_model, is_intact, save_config, save_model
 from antiphon.models.decoders.plain import PlainState
-from antiphon.models.model import SequenceModel
 from antiphon.ngrams.joint import JOINT, JointNgrams
-from antiphon.plots.attention_views import draw_answer
-from antiphon.plots.curves import draw_curves
-from antiphon.reports.card import write_card
-from antiphon.reports.report import write_report
-from antiphon.training.checkpoints import Checkpoint, Checkpoints, Progress, average, numerical_environment
-from antiphon.training.display import Display, StopRequested, StopSignals
+from antiphon.training.checkpoints import Checkpoint, Checkpoints, Progress
+from antiphon.training.display import Display, StopSignals
+from antiphon.training.endings import Run, is_finished, key_to_go_on, say_problem, train_to_the_end, write_pages
+from antiphon.training.estimate import estimate_training
 from antiphon.training.evaluator import Evaluator
 from antiphon.training.loop import Loop
+from antiphon.training.numerics import (
+    cpu_threads,
+    keep_freed_memory,
+    matmul_precision,
+    numerical_environment,
+    probe_matmul,
+)
 from antiphon.training.optimizers import build_optimizer
 from antiphon.training.run_folder import (
     RunFolder,
+    allowed_changes,
     has_same_config,
-    refuse_changed_config,
     refuse_changed_data,
     refuse_foreign_folder,
 )
-from antiphon.training.schedule import best_evaluation, is_better, metric_value
 from antiphon.training.side_models import joint_of
 from antiphon.training.step import ctc_length_warnings
 from antiphon.training.transfer import check_transfer, freeze_parts, refuse_transfer_from_self, transfer_weights
 
 __all__ = ["build_batches", "train_run"]
 
-PLOTS = 4
-HEAD_PLOTS = 2  # of them, those with a plot of every head
-
-
-@dataclass(frozen=True)
-class Run:
-    """The parts of a run, ready to train."""
-
-    config: Config
-    folder: RunFolder
-    display: Display
-    loop: Loop
-    evaluator: Evaluator
-    progress: Progress
-    checkpoints: Checkpoints
-
-    @property
-    def model(self) -> SequenceModel:
-        """The network, with its current weights."""
-        return self.loop.model
-
-    @property
-    def best(self) -> dict[str, float] | None:
-        """The best evaluation so far."""
-        return best_evaluation(self.progress.history, self.config.training.metric)
-
 
 def train_run(config: Config, out: Path, *, display: Display, fresh: bool = False) -> None:
-    """Train, or resume the run in the folder. A signal saves everything and raises Interrupted."""
+    """Train, or resume or extend the run in the folder. A signal saves everything and raises Interrupted."""
     if problems := check_config(config):
         raise ConfigError(problems)
     folder, transfers = RunFolder(out), _transfers(config.model)
@@ -83,8 +59,7 @@ def train_run(config: Config, out: Path, *, display: Display, fresh: bool = Fals
         refuse_transfer_from_self(config, out)
     refuse_foreign_folder(folder, config)  # before the lock, which is a file in the folder
     with folder.locked():
-        if not fresh:
-            refuse_changed_config(folder, config)
+        changes = [] if fresh else allowed_changes(folder, config)
         prepared = prepare(config.data, display.log)
         if fresh and transfers:
             check_transfer(config, prepared.source, prepared.target_tokenizer)
@@ -93,35 +68,57 @@ def train_run(config: Config, out: Path, *, display: Display, fresh: bool = Fals
         for warning in prepared.facts["warnings"]:
             display.log(f"warning: {warning}")
         joint = _joint(config, folder, prepared, display)
-        with _threads(config.training.threads), StopSignals() as signals:
+        keep_freed_memory()
+        precision = probe_matmul().precision_for(Checkpoints(folder.checkpoints).matmul_precision())
+        with cpu_threads(config.training.threads), matmul_precision(precision), StopSignals() as signals:
             run = _set_up(config, folder, prepared, display, signals.check)
-            reason = run.loop.reason_to_stop()
-            if reason and _is_finished(folder, reason):
-                if joint is not None:  # they were deleted
-                    joint.save(out)
-                display.log(f"{out}: this run is finished ({reason}); --fresh starts over")
-                return
-            _prepare_folder(run, prepared)
-            if joint is not None:
-                joint.save(out)
-            _train(run)
+            _go_on(run, prepared, changes, joint)
+
+
+def _go_on(run: Run, prepared: Prepared, changes: list[ChangedKey], joint: JointNgrams | None) -> None:
+    """Write down what has changed since the run began, and train unless it is finished."""
+    folder, reason = run.folder, run.loop.reason_to_stop()
+    finished = reason is not None and is_finished(folder, reason)
+    if changes:
+        folder.record_changes(run.progress.update, changes)
+    if not finished:
+        _prepare_folder(run, prepared)
+    if joint is not None:  # before the config that wants them
+        joint.save(folder.path)
+    if changes:
+        save_config(folder.path, run.config)
+        _say_changes(run, changes)
+    if not finished:
+        train_to_the_end(run)
+        return
+    if changes:
+        write_pages(folder)
+    run.display.log(
+        f"{folder.path}: this run is finished ({reason}); a larger {key_to_go_on(run)} goes on from here, "
+        "and --fresh starts over"
+    )
+    say_problem(folder, run.display)
+
+
+def _say_changes(run: Run, changes: list[ChangedKey]) -> None:
+    """Name the changed keys, and what follows the number of updates from now on."""
+    for change in changes:
+        run.display.log(str(change))
+    training, keys = run.config.training, {change.key for change in changes}
+    following = ["learning rate"] if training.schedule.kind == "cosine" else []
+    if training.scheduled_sampling is not None and training.scheduled_sampling.updates is None:
+        following.append("probability of scheduled sampling")
+    if following and run.progress.update and keys & {"training.epochs", "training.max_updates"}:
+        run.display.log(
+            f"from here on the {' and the '.join(following)} follows the curve of a run of {run.loop.updates:,} "
+            "updates, so the result is not that of a run planned so long from the beginning"
+        )
 
 
 def _transfers(model: ModelConfig) -> bool:
     """True if a part begins with the weights of another run, or is frozen."""
     parts = [model.decoder, *getattr(model, "encoders", [])]
     return any(part.from_run is not None or part.freeze for part in parts)
-
-
-@contextmanager
-def _threads(count: int | None) -> Iterator[None]:
-    """Use this number of CPU threads inside the context."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count or before)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _joint(config: Config, folder: RunFolder, prepared: Prepared, display: Display) -> JointNgrams | None:
@@ -161,6 +158,7 @@ def _set_up(
         batches=build_batches(config, prepared),
         carried=PlainState.of(carried) if carried else None,
         progress=progress,
+        unigram_loss=unigram_loss(generator, prepared.dev, prepared.train.target),
         checkpoints=checkpoints,
         folder=folder,
         display=display,
@@ -205,16 +203,24 @@ def _prepare_folder(run: Run, prepared: Prepared) -> None:
         run.display.log(f"warning: {warning}")
     update = int(best["update"]) if best else None
     run.folder.write_facts(prepared.facts)
-    if run.progress.update == 0 or not is_intact(run.folder.path):
+    # After averaging, the run goes on from the weights of its own updates.
+    averaged = run.folder.outcome.get("weights") == "averaged"
+    if run.progress.update == 0 or averaged or not is_intact(run.folder.path):
         intact = (each for each in run.checkpoints.all() if each.update == update and not each.damage())
         checkpoint = next(intact, None)
         weights = checkpoint.weights() if checkpoint else model.state_dict()
         save_model(run.folder.path, run.config, weights, prepared.source, prepared.target_tokenizer)
+    if not (run.folder.path / FLAGS).is_file():
+        learn_limits(prepared.train.target).save(run.folder.path)
     run.folder.rewind(update=run.progress.update, history=run.progress.history, best=update)
     run.display.log(
         f"{_describe_data(run.config.data, prepared)}; {model.parameter_count:,} parameters; "
         f"{run.loop.updates_per_epoch:,} updates per epoch, padding {run.loop.padding:.1%}"
     )
+    run.display.log(probe_matmul().describe())
+    if run.progress.update == 0:
+        estimate = estimate_training(run.config.training, model, run.loop.batches, run.loop.plan)
+        run.display.log(estimate.describe())
 
 
 def _describe_data(data: DataConfig, prepared: Prepared) -> str:
@@ -226,137 +232,3 @@ def _describe_data(data: DataConfig, prepared: Prepared) -> str:
     kinds = " + ".join(source.kind for source in data.sources)
     source = f"{prepared.source.size:,}" if isinstance(prepared.source, Tokenizer) else kinds
     return f"{len(train):,} training pairs, {dev:,} dev sources, {source} → {size:,} tokens"
-
-
-def _train(run: Run) -> None:
-    """Run the loop; however it ends, the folder holds a model that can be used."""
-    try:
-        _finish(run, run.loop.run())
-    except StopRequested as stop:
-        _save_interrupted(run)
-        raise Interrupted(
-            stop.exit_code,
-            f"stopped and saved at update {run.progress.update}; {run.folder.path} can be used as it is, "
-            "and the same command resumes from here",
-        ) from None
-    except DivergedError:
-        _save_diverged(run)
-        raise
-    finally:
-        run.display.close()
-
-
-def _save_interrupted(run: Run) -> None:
-    """Save a checkpoint and, before the first evaluation, the current weights; later the folder holds the best.
-
-    No plots: whoever sent the signal is waiting.
-    """
-    run.loop.save()
-    weights = run.model.state_dict()
-    if run.best is None and all(bool(torch.isfinite(tensor).all()) for tensor in weights.values()):
-        save_weights(run.folder.path, weights)
-    _write_reports(run, stopped="interrupted", weights="best" if run.best else "last")
-
-
-def _save_diverged(run: Run) -> None:
-    """Keep the best weights; without an evaluation, those of the newest finite checkpoint, or the initial ones."""
-    finite = [checkpoint for checkpoint in run.checkpoints.all() if checkpoint.finite and not checkpoint.damage()]
-    if run.best is None and finite:
-        save_weights(run.folder.path, finite[-1].weights())
-    run.model.load_state_dict(load_weights(run.folder.path))
-    _draw_plots(run)
-    _write_reports(run, stopped="diverged", weights="best" if run.best else "last")
-
-
-# The end of a run: its weights, plots and reports.
-
-
-def _is_finished(folder: RunFolder, reason: str) -> bool:
-    """True if the run stopped for this reason, wrote all its files, and its model is intact."""
-    try:
-        stopped = json.loads(folder.summary.read_bytes())["stopped"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
-    return stopped == reason and folder.report.exists() and is_intact(folder.path)
-
-
-def _finish(run: Run, reason: str) -> None:
-    """Save the best or the averaged weights, and write plots and reports of them."""
-    training, display, folder, best = run.config.training, run.display, run.folder, run.best
-    if best is None:
-        raise DivergedError(
-            f"{folder.path}: the dev loss was not finite at any evaluation; lower training.learning_rate "
-            f"(now {training.learning_rate}) and start again with --fresh or another --out"
-        )
-    folder.report.unlink(missing_ok=True)  # written last: without it the run is not finished
-    updates = [int(row["update"]) for row in run.progress.history[-training.average :]]
-    intact = _intact_checkpoints(run, updates, int(best["update"]))
-    checkpoint = intact.get(int(best["update"]))
-    weights = checkpoint.weights() if checkpoint else load_weights(folder.path)
-    kind, value = "best", metric_value(best, training.metric)
-    chosen = [intact[update] for update in updates if update in intact]
-    if training.average > 1 and len(chosen) > 1:
-        averaged = average(chosen)
-        run.model.load_state_dict(averaged)
-        figure = metric_value(run.evaluator.evaluate()[0], training.metric)
-        display.log(f"average of the last {len(chosen)} weights: {training.metric} {figure:.4g} (best: {value:.4g})")
-        if is_better(training.metric, figure, value):
-            weights, kind, value = averaged, "averaged", figure
-    save_weights(folder.path, weights)
-    run.model.load_state_dict(weights)
-    _draw_plots(run)
-    _write_reports(run, stopped=reason, weights=kind, value=value)
-    display.log(f"done: {reason}; {training.metric} {value:.4g} with the {kind} weights, in {folder.path}")
-
-
-def _intact_checkpoints(run: Run, last: list[int], best: int) -> dict[int, Checkpoint]:
-    """The checkpoints of the best and the last evaluations by update; damaged ones are reported and left out."""
-    wanted = {best, *last}
-    candidates = {checkpoint.update: checkpoint for checkpoint in run.checkpoints.all() if checkpoint.update in wanted}
-    intact = {update: checkpoint for update, checkpoint in candidates.items() if checkpoint.damage() is None}
-    for update in sorted(wanted - intact.keys()):
-        instead = "using the weights in the model folder" if update == best else "left out of the average"
-        run.display.log(f"{run.checkpoints.folder / f'{update:08d}'}: missing or damaged; {instead}")
-    return intact
-
-
-def _draw_plots(run: Run) -> None:
-    """Draw results.png and, if there is a source to attend to, attention/*.png."""
-    metric, best = run.config.training.metric, run.best
-    if best:
-        rows = [{**row, "best": float(row is best)} for row in run.progress.history]
-        draw_curves(rows, "dev_loss" if metric == "loss" else metric, run.folder.path / "results.png")
-    if run.config.data.source is not None:
-        _draw_attention(run)
-
-
-def _draw_attention(run: Run) -> None:
-    folder, trained = run.folder.attention, run.evaluator.generator
-    with disk_errors(folder):
-        folder.mkdir(exist_ok=True)
-    run.model.eval()
-    # A generator that ignores signals: plots take only a moment.
-    generator = Generator(LoadedModel(run.config, run.model, trained.source, trained.target_tokenizer))
-    sources = [example.source for example in run.evaluator.decoded[:PLOTS]]
-    for number, answer in enumerate(generator.generate(sources, beam=1, heads=True), start=1):
-        draw_answer(generator, answer, folder / f"{number}.png", heads=number <= HEAD_PLOTS)
-
-
-def _write_reports(run: Run, *, stopped: str, weights: str, value: float | None = None) -> None:
-    """Write summary.json, card.md and, last, report.html."""
-    folder, metric, progress, best = run.folder, run.config.training.metric, run.progress, run.best
-    summary = {
-        "parameters": run.model.parameter_count,
-        "best_update": int(best["update"]) if best else None,
-        "metric": metric,
-        "best_value": metric_value(best, metric) if best and value is None else value,
-        "updates": progress.update,
-        "epochs": round(run.loop.epochs, 4),
-        "seconds": round(progress.seconds, 1),
-        "stopped": stopped,
-        "weights": weights,
-        "skipped_updates": progress.skipped,
-    }
-    write_text(folder.summary, to_json(summary))
-    write_card(folder.path)
-    write_report(folder.path)

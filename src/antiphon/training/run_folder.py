@@ -7,31 +7,39 @@ import io
 import json
 import os
 import platform
+import re
 import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import IO, Any
 
-import torch
-
 from antiphon._version import __version__
 from antiphon.config.schema import Config, DataConfig
-from antiphon.config.yaml_text import config_diff
+from antiphon.config.yaml_text import ChangedKey, config_diff
 from antiphon.data.build_source import load_source, load_tokenizer
 from antiphon.data.prepare import Prepared
 from antiphon.data.source import Source
 from antiphon.errors import ModelFolderError, RunError
-from antiphon.files import discard, disk_errors, sweep, to_json, write_text
+from antiphon.files import discard, disk_errors, read_rows, sweep, to_json, write_text
 from antiphon.model_folder import MANIFEST, SOURCE_TOKENIZER, TARGET_TOKENIZER, read_folder_config
+from antiphon.training.numerics import cpu_name, numerical_environment
 
-__all__ = ["RunFolder", "has_same_config", "refuse_changed_config", "refuse_changed_data", "refuse_foreign_folder"]
+__all__ = ["RunFolder", "allowed_changes", "has_same_config", "refuse_changed_data", "refuse_foreign_folder"]
 
 # Resume checks: every reason not to train in a folder, with its remedy.
 
 REMEDY = "train into another folder with --out, or start over here with --fresh"
+
+CHANGEABLE = re.compile(
+    r"training\.(epochs|max_updates|max_minutes|patience|min_updates|evaluate_every|checkpoint_every|keep|threads)"
+    r"|evaluation\..+|decoding\..+"
+)
+"""Keys that alter no past update, and may change in a run that has begun. With `dev_examples` or `metric` changed,
+evaluations before and after could not be compared."""
 
 
 def has_same_config(folder: RunFolder, config: Config) -> bool:
@@ -52,19 +60,23 @@ def refuse_foreign_folder(folder: RunFolder, config: Config) -> None:
         raise RunError(f"{folder.path}: has {names} but is not a run of Antiphon; choose another --out")
 
 
-def refuse_changed_config(folder: RunFolder, config: Config) -> None:
-    """Raise RunError if the run in the folder began with another configuration."""
+def allowed_changes(folder: RunFolder, config: Config) -> list[ChangedKey]:
+    """The keys that differ from the run in the folder; RunError if one of them alters past updates."""
     if not folder.config.exists():
         if folder.checkpoints.exists():
             raise RunError(f"{folder.path}: has checkpoints but no config.yaml, so their run is unknown; {REMEDY}")
-        return
+        return []
     try:
         differences = config_diff(read_folder_config(folder.path), config)
     except ModelFolderError as error:
         raise RunError([*error.problems, f"put the config.yaml of the run back, {REMEDY}"]) from error
-    if differences:
-        fact = f"{folder.path}: holds a run of another configuration:"
-        raise RunError([fact, *(f"  {line}" for line in differences), REMEDY])
+    allowed = [change for change in differences if CHANGEABLE.fullmatch(change.key)]
+    if len(allowed) == len(differences):
+        return allowed
+    fact = f"{folder.path}: holds a run of another configuration:"
+    names = ", ".join(change.key for change in allowed)
+    remedy = f"of these only {names} may change in a run that has begun; {REMEDY}" if allowed else REMEDY
+    raise RunError([fact, *(f"  {key}: {old} in the run, {new} now" for key, old, new in differences), remedy])
 
 
 def refuse_changed_data(folder: RunFolder, data: DataConfig, prepared: Prepared) -> None:
@@ -97,6 +109,7 @@ FILES = (
     "log.jsonl",
     "samples.jsonl",
     "metrics.csv",
+    "changes.jsonl",
     "summary.json",
     "results.png",
     "card.md",
@@ -104,6 +117,7 @@ FILES = (
     "joint.safetensors",
     "shortlist.safetensors",
     "registered.json",
+    "flags.json",
     "model.safetensors",
     "tokenizer.source.json",
     "tokenizer.target.json",
@@ -126,6 +140,7 @@ class RunFolder:
         self.log = path / "log.jsonl"
         self.samples = path / "samples.jsonl"
         self.metrics = path / "metrics.csv"
+        self.changes = path / "changes.jsonl"
         self.summary = path / "summary.json"
         self.report = path / "report.html"
 
@@ -157,6 +172,19 @@ class RunFolder:
         command = shlex.join(sys.argv).encode("utf-8", "backslashreplace").decode("utf-8")
         write_text(self.path / "command.txt", command + "\n")
         write_text(self.data, to_json(data))
+
+    def record_changes(self, update: int, changes: list[ChangedKey]) -> None:
+        """Add a line to changes.jsonl; none if a killed process has already added it."""
+        rows, changed = read_rows(self.changes), [str(change) for change in changes]
+        if rows and (rows[-1].get("update"), rows[-1].get("changes")) == (update, changed):
+            return
+        rows.append({"update": update, "time": datetime.now(UTC).isoformat(timespec="seconds"), "changes": changed})
+        write_text(self.changes, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+
+    @property
+    def outcome(self) -> dict[str, Any]:
+        """The content of summary.json; empty if there is none."""
+        return _mapping(self.summary)
 
     def append(self, path: Path, rows: list[dict[str, Any]]) -> None:
         """Append lines of JSON to a file."""
@@ -203,7 +231,8 @@ class RunFolder:
             self.metrics.unlink(missing_ok=True)
             return
         buffer = io.StringIO()
-        writer = csv.DictWriter(buffer, [*history[0], "best"], lineterminator="\n")
+        columns = dict.fromkeys(name for row in history for name in row)  # evaluation.metrics may have changed
+        writer = csv.DictWriter(buffer, [*columns, "best"], lineterminator="\n")
         writer.writeheader()
         writer.writerows({**row, "best": int(row["update"] == best)} for row in history)
         write_text(self.metrics, buffer.getvalue())
@@ -249,15 +278,7 @@ def environment() -> dict[str, Any]:
         "python": platform.python_version(),
         **{name: metadata.version(name) for name in packages},
         "platform": platform.platform(),
-        "cpu": _cpu(),
+        "cpu": cpu_name(),
         "cores": os.cpu_count(),
-        "threads": torch.get_num_threads(),
+        **numerical_environment(),
     }
-
-
-def _cpu() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text("utf-8").split("\n")
-    except OSError:
-        return platform.processor()
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")

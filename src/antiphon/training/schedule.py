@@ -1,4 +1,4 @@
-"""Learning rate, best checkpoint and end of patience: pure functions of the update and the evaluations so far."""
+"""Learning rate, best checkpoint, end of patience: pure functions of the update and the evaluations so far."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ import math
 from antiphon.config.schema import TrainingConfig
 from antiphon.evaluation.metrics import higher_is_better
 
-__all__ = ["best_evaluation", "evaluations_without_improvement", "is_better", "learning_rate", "metric_value"]
+__all__ = [
+    "best_evaluation", "evaluations_without_improvement", "has_learnt", "is_better", "learning_rate", "metric_value",
+    "patience_used",
+]  # fmt: skip
+
+CLEARLY_BELOW = 0.95  # of the loss of a unigram model, until which patience does not count
 
 
 def learning_rate(config: TrainingConfig, history: list[dict[str, float]], *, number: int, updates: int) -> float:
@@ -68,3 +73,22 @@ def evaluations_without_improvement(history: list[dict[str, float]], metric: str
         best, waited = (metric_value(row, metric), 0) if better else (best, waited + 1)
         waits.append(waited)
     return waits
+
+
+def patience_used(config: TrainingConfig, history: list[dict[str, float]], unigram_loss: float) -> int:
+    """The number of evaluations without improvement that count for early stopping.
+
+    None counts before `min_updates`, nor before the dev loss has been clearly below that of a unigram model: a loss
+    often stands still there before attention is learnt.
+    """
+    lowest, counted = math.inf, 0
+    for row in history:
+        lowest = min(lowest, row["dev_loss"])  # which NaN never is
+        counted += row["update"] >= config.min_updates and lowest < CLEARLY_BELOW * unigram_loss
+    waits = evaluations_without_improvement(history, config.metric)
+    return min(waits[-1], counted) if waits else 0
+
+
+def has_learnt(history: list[dict[str, float]], unigram_loss: float) -> bool:
+    """True if the dev loss was ever below that of a unigram model."""
+    return any(row["dev_loss"] < unigram_loss for row in history)

@@ -1,0 +1,101 @@
+"""The kernels of matrix products are chosen by a measurement that is made once for each machine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from antiphon.training import numerics
+from antiphon.training.numerics import (
+    MatmulProbe,
+    cpu_threads,
+    keep_freed_memory,
+    matmul_precision,
+    numerical_environment,
+    probe_matmul,
+)
+
+FAST, SLOW, ROUGH = MatmulProbe(1.8, 8e-7), MatmulProbe(1.02, 8e-7), MatmulProbe(4.0, 4e-3)
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("ANTIPHON_CACHE", str(tmp_path))
+    return tmp_path / "matmul.json"
+
+
+@pytest.mark.parametrize(
+    ("probe", "before", "setting"),
+    [
+        (FAST, None, "medium"),
+        (SLOW, None, "highest"),
+        (ROUGH, None, "highest"),  # bfloat16, however fast
+        (FAST, "highest", "highest"),  # a run keeps what it began with
+        (SLOW, "medium", "medium"),
+        (ROUGH, "medium", "highest"),  # it cannot
+        (FAST, "nonsense", "medium"),
+    ],
+)
+def test_a_new_run_takes_the_faster_one_and_an_old_one_keeps_its_own(
+    probe: MatmulProbe, before: str | None, setting: str
+) -> None:
+    assert probe.precision_for(before) == setting
+
+
+def test_the_measurement_on_this_machine_is_plausible(cache: Path) -> None:
+    probe = probe_matmul()
+    assert probe.speedup > 0.0
+    assert 0.0 < probe.error < 0.1
+    assert json.loads(cache.read_text())["error"] == probe.error
+
+
+def test_a_machine_is_measured_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numerics, "measure_matmul", lambda: FAST)
+    assert probe_matmul() == FAST
+    monkeypatch.setattr(numerics, "measure_matmul", lambda: SLOW)
+    assert probe_matmul() == FAST
+    monkeypatch.setattr(numerics, "_machine", lambda: "another processor")
+    assert probe_matmul() == SLOW
+    assert json.loads(cache.read_text())["machine"] == "another processor"
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"machine": 1}', "\x00", '{"speedup": "fast"}'])
+def test_an_unreadable_measurement_is_made_again(cache: Path, monkeypatch: pytest.MonkeyPatch, content: str) -> None:
+    cache.write_text(content)
+    monkeypatch.setattr(numerics, "measure_matmul", lambda: FAST)
+    assert probe_matmul() == FAST
+
+
+def test_a_cache_that_cannot_be_written_is_no_obstacle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("ANTIPHON_CACHE", str(tmp_path / "file" / "cache"))
+    monkeypatch.setattr(numerics, "measure_matmul", lambda: SLOW)
+    assert probe_matmul() == SLOW
+
+
+def test_settings_hold_inside_their_context_only() -> None:
+    before = numerical_environment()
+    with matmul_precision("medium"), cpu_threads(1 + before["threads"]):
+        inside = numerical_environment()
+    assert inside == {**before, "matmul": "medium", "threads": 1 + before["threads"]}
+    assert numerical_environment() == before
+
+
+@pytest.mark.parametrize(
+    ("probe", "setting", "words"),
+    [(FAST, "medium", "float32): 'medium' is 1.80 x"), (SLOW, "highest", "1.02 x"), (ROUGH, "highest", "fewer bits")],
+)
+def test_the_reason_is_given(probe: MatmulProbe, setting: str, words: str) -> None:
+    with matmul_precision(setting):
+        assert f"matrix products '{setting}'" in probe.describe()
+        assert words in probe.describe()
+
+
+def test_freed_memory_is_kept_where_glibc_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert keep_freed_memory() == (numerics.platform.libc_ver()[0] == "glibc")
+    monkeypatch.setattr(numerics.platform, "libc_ver", lambda: ("", ""))
+    assert not keep_freed_memory()
+    assert torch.ones(3).sum() == 3.0
