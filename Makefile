@@ -4,7 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 # Set in many containers: each of the processes that tests start would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
-PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(VENV)/constraints.txt
+export TORCH TORCH_INDEX
 
 .PHONY: help demo test lint types wheel clean
 
@@ -13,6 +14,7 @@ help:
 	@echo "make test    install what the tests need, then run style, types and all tests"
 	@echo "make wheel   build dist/*.whl"
 	@echo "make clean   remove .venv and caches"
+	@echo "PYTHON=python3.12, TORCH_INDEX=URL (torch's CPU build), TORCH=cuda: see docs/platforms.md"
 
 demo: $(VENV)/demo
 	$(VENV)/bin/antiphon demo
@@ -41,12 +43,15 @@ $(VENV)/bin/python:
 		$(PYTHON) -m pip --python $(VENV)/bin/python install --quiet pip ) || \
 		{ rm -rf $(VENV); echo "no venv could be made: apt-get install python3-venv, or give PYTHON=..."; exit 1; }
 
-$(VENV)/demo: $(VENV)/bin/python pyproject.toml constraints.txt
-	@echo "installing antiphon and the CMU dictionary (torch alone has some 200 MB: a minute or two)"
+$(VENV)/constraints.txt: $(VENV)/bin/python constraints.txt
+	@sh scripts/install_torch.sh $(VENV)
+
+$(VENV)/demo: $(VENV)/constraints.txt pyproject.toml
+	@echo "installing antiphon and the CMU dictionary (without torch about 80 MB)"
 	@$(PIP) --editable '.[demo]'
 	@touch $@
 
-$(VENV)/dev: $(VENV)/bin/python pyproject.toml constraints.txt
-	@echo "installing antiphon and what its tests need (torch alone has some 200 MB: a minute or two)"
+$(VENV)/dev: $(VENV)/constraints.txt pyproject.toml
+	@echo "installing antiphon and what its tests need (without torch about 200 MB)"
 	@$(PIP) --editable '.[dev]'
 	@touch $@

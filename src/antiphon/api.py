@@ -12,8 +12,10 @@ from antiphon.autoconfig.columns import is_table
 from antiphon.config.load import read_config, usable_part
 from antiphon.config.schema import Config, DataConfig, TextConfig
 from antiphon.data.encode import nothing_usable, usable_pairs
+from antiphon.data.lines import read_lines
 from antiphon.data.pairs import DropLog, Example, file_paths, group, read_pairs
 from antiphon.data.source import SourcePaths
+from antiphon.data.tables import is_plain_text
 from antiphon.errors import ConfigError, UserError
 from antiphon.evaluation.evaluate import Evaluation, evaluate_examples
 from antiphon.export.base import export_model as write_export
@@ -184,11 +186,12 @@ def read_sentences(generator: Generator, file: str) -> tuple[list[str], DropLog]
     """The sentences of a file without duplicates: its lines, or the source (or text) column of a table.
 
     A table is a .tsv, .csv, .json, .jsonl, .parquet or .xlsx; for a model of pairs also any file whose lines have tabs,
-    as in training.
+    as in training. Lines with the cells of several sources, as `generate` reads them, are a table only if they have the
+    columns of one.
     """
     [(_, path)] = file_paths(file)
     data, dropped = generator.config.data, DropLog()
-    if is_table(path, data):
+    if is_table(path, data) and (len(data.sources) < 2 or _has_source_columns(path, data)):
         sentences = list(dict.fromkeys(read_inputs(generator, file, dropped)))
     else:
         lines = TextConfig(column=0)
@@ -208,10 +211,26 @@ def read_inputs(generator: Generator, file: str, dropped: DropLog) -> Iterator[s
     dropped.refuse(data)
 
 
+def _has_source_columns(path: Path, data: DataConfig) -> bool:
+    """True if a file is a table by its name, or its first line has the columns of all sources."""
+    if not is_plain_text(path):
+        return True
+    first = next((line.text.split("\t") for line in read_lines(path) if line.text.strip()), [])
+    columns = [source.column for source in data.sources]
+    return all(column < len(first) if isinstance(column, int) else column in first for column in columns)
+
+
 def _sources_alone(data: DataConfig) -> DataConfig:
-    """The data section for a table whose targets may be missing: a source, or the text, takes their place."""
-    column = data.sources[0].column if data.sources else data.target.column
-    return data.model_copy(update={"target": TextConfig(column=column), "window": None})
+    """The data section for a table whose targets may be missing: a source, or the text, takes their place.
+
+    Its other keys stay: a shared vocabulary is refused if the sides differ, and a header may be known by the target.
+    """
+    targets = data.target.column if isinstance(data.target.column, list) else [data.target.column]
+    columns = [*(source.column for source in data.sources), *targets]
+    named = any(isinstance(column, str) for column in columns)
+    target = data.target.model_copy(update={"column": columns[0]})
+    header = named if data.header is None else data.header
+    return data.model_copy(update={"target": target, "header": header, "window": None})
 
 
 def map_sentences(

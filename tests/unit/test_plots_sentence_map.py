@@ -153,6 +153,9 @@ def test_sentences_are_lines_or_the_column_of_the_source(tmp_path: Path) -> None
         api.read_sentences(named, str(tmp_path / "table.tsv"))
     (tmp_path / "named.txt").write_text("out\tin\nK\ta b\nL\tc\n")
     assert api.read_sentences(named, str(tmp_path / "named.txt"))[0] == ["a b", "c"]
+    target_named = tiny_generator("bahdanau", target={"tokens": "words", "column": "out"})  # so there is a header
+    (tmp_path / "half.tsv").write_text("in\tout\na b\tK\nc\tL\n")
+    assert api.read_sentences(target_named, str(tmp_path / "half.tsv"))[0] == ["a b", "c"]
 
 
 def test_a_tab_in_few_lines_is_part_of_a_sentence(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def map_(
     file: Annotated[
         str,
         typer.Argument(
-            metavar="FILE", help="Sentences: lines, or the source column of a .tsv, .csv, .json, ...; - for stdin."
+            metavar="FILE", help="Sentences: lines, or the source columns of a .tsv, .csv, .json, ...; - for stdin."
         ),
     ],
     out: Annotated[Path | None, typer.Option(help="A .png or .svg file. Default: X, Y, SENTENCE to stdout.")] = None,

@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from antiphon.config.networks import ConcatenatedConfig, EncoderDecoderConfig, ModelConfig, RecurrentEncoderConfig
+from antiphon.config.schema import DataConfig
 from antiphon.data.batches import source_batch
+from antiphon.data.source import join_cells, split_cells
 from antiphon.data.tokenizers import PAD
 from antiphon.errors import DataError, UserError
 from antiphon.inference.generator import Generator
@@ -162,6 +164,7 @@ class SentenceMap:
     """Sentences, their points, and the vectors that the points are projections of, in words."""
 
     sentences: list[str]
+    labels: list[str]  # of the points: sentences, and names of files without their folders
     plane: PrincipalPlane
     made_of: str
     flags: list[str]  # a line for each sentence of which something was left out or not known
@@ -187,7 +190,17 @@ def make_map(generator: Generator, sentences: list[str], pool: Pool | None = Non
         raise DataError(problems)
     model = generator.config.model
     made_of = pool_name(model, pool or default_pool(model))
-    return SentenceMap(made.sentences, principal_plane(made.vectors), made_of, made.flags)
+    labels = [_label(sentence, generator.config.data) for sentence in made.sentences]
+    return SentenceMap(made.sentences, labels, principal_plane(made.vectors), made_of, made.flags)
+
+
+def _label(sentence: str, data: DataConfig) -> str:
+    """The sentence with the names of its files alone: their folder, which is often the same, would fill the label."""
+    cells = split_cells(sentence, len(data.sources))
+    kinds = [source.kind for source in data.sources] or ["text"]
+    return join_cells(
+        tuple(cell if kind == "text" else Path(cell).name for cell, kind in zip(cells, kinds, strict=True))
+    )
 
 
 # The picture
@@ -206,7 +219,7 @@ def draw_map(sentence_map: SentenceMap, path: Path, title: str = "") -> None:
     """Write the map as PNG or SVG by suffix."""
     name = title or f"{len(sentence_map.sentences):,} sentences"
     same = f"; {sentence_map.spread}" if sentence_map.plane.is_single_point else ""
-    draw_plane(sentence_map.plane, sentence_map.sentences, path, title=f"{name}: {sentence_map.made_of}{same}")
+    draw_plane(sentence_map.plane, sentence_map.labels, path, title=f"{name}: {sentence_map.made_of}{same}")
 
 
 def draw_plane(plane: PrincipalPlane, labels: list[str], path: Path, title: str = "") -> None:
