@@ -287,7 +287,10 @@ def test_a_run_learns_the_limits_of_flags(antiphon, tiny: Path, tmp_path: Path, 
     """An answer of twelve equal tokens is flagged, unless training targets are like that."""
     train, run = tmp_path / "train.tsv", str(tmp_path / "run")
     train.write_text("".join(f"{number}\t{target}\n" for number in range(40)))
-    assert antiphon("train", str(tiny), f"data.train={train}", "training.max_updates=1", "--out", run).code == 0
+    assert antiphon("train", str(tiny), f"data.train={train}", "training.max_updates=1", "--out", run).code in (
+        0,
+        NOTHING_LEARNT,
+    )
     ended = antiphon("generate", run, "--prefix", "a " * 12, "--max-length", "12", stdin=b"1\n")
     assert ("repetition: a token again and again" in ended.err) == flagged
 

@@ -34,9 +34,10 @@ from antiphon.errors import DivergedError
 from antiphon.evaluation import intervals as bootstrap
 from antiphon.inference.generator import Generator
 from antiphon.models.build import build_model
-from antiphon.training import evaluator, loop, step
+from antiphon.training import evaluator, loop
 from antiphon.training import run as runs
-from antiphon.training.step import Loss
+from antiphon.training.estimate import TrainingEstimate
+from antiphon.training.step import StepResult
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 Train = Callable[..., Ran]
@@ -307,15 +308,17 @@ def average(train: Train) -> None:
 
 
 def bad_updates(train: Train) -> None:
-    good, looks = step.cross_entropy, []
+    good, looks = loop.training_step, []
 
-    def broken(*arguments: Any) -> Loss:  # noqa: ANN401
+    def broken(*arguments: Any, **named: Any) -> StepResult:  # noqa: ANN401
         looks.append(1)
-        loss = good(*arguments)
-        return loss if len(looks) < 3 else replace(loss, total=loss.total * math.nan, plain=loss.plain * math.nan)
+        result = good(*arguments, **named)
+        factor = 1.0 if len(looks) < 3 else math.nan
+        loss = replace(result.loss, total=result.loss.total * factor, plain=result.loss.plain * factor)
+        return replace(result, loss=loss)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(step, "cross_entropy", broken)
+        patch.setattr(loop, "training_step", broken)
         with pytest.raises(DivergedError, match="not finite in 2 updates in a row, up to update 4"):
             train(bad_updates=2, epochs=9)
     assert len(looks) == 4
@@ -328,11 +331,12 @@ def seed(train: Train) -> None:
         good = feed.collate
         noted = lambda corpus, rows, *how: orders[-1].extend(rows) or good(corpus, rows, *how)  # noqa: E731
         patch.setattr(feed, "collate", noted)
-        runs = []
+        patch.setattr(runs, "estimate_training", lambda *_: TrainingEstimate(0.0, 1.0, None))  # it tries batches, too
+        trained = []
         for values in ({"seed": 1, "keep": 8}, {"seed": 1, "keep": 9}, {"seed": 2}):
             orders.append([])
-            runs.append(train(epochs=1, **values))
-    one, again, other = runs
+            trained.append(train(epochs=1, **values))
+    one, again, other = trained
     assert same(one.weights, again.weights)
     assert distance(beginning(one), beginning(other)) > 0.1
     assert orders[0] == orders[1] != orders[2]

@@ -46,7 +46,8 @@ EXPECTED = [
     "training.beam: 'training' has no such key; did you mean 'decoding.beam'?",
     "decoding: should be a section of keys, got null (nothing)",
     "evaluation.metrics[0]: should be one of loss, perplexity, word_perplexity, bits_per_character, exact_match, "
-    "token_accuracy, cer, wer, per, bleu, bleu_1, bleu_2, bleu_3, chrf, ter, rouge_1, rouge_2, rouge_l, "
+    "token_accuracy, token_error_rate, cer, wer, per, bleu, bleu_1, bleu_2, bleu_3, chrf, ter, rouge_1, rouge_2, "
+    "rouge_l, "
     "got 'blue'; did you mean 'bleu'?",
     "1: a configuration has no such key; its keys are data, model, training, decoding, evaluation",
 ]

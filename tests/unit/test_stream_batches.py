@@ -119,7 +119,7 @@ def test_no_gradient_flows_over_a_seam(monkeypatch: pytest.MonkeyPatch, tmp_path
     Loop(
         config=TrainingConfig(epochs=1, schedule=ScheduleConfig(warmup=0)), model=model, frozen=[], batches=batches,
         progress=Progress(), optimizer=SGD(model), checkpoints=Checkpoints(tmp_path), folder=RunFolder(tmp_path),
-        display=Display(), evaluate=evaluate, check_signals=lambda: None,
+        display=Display(), evaluate=evaluate, check_signals=lambda: None, unigram_loss=0.0,
     ).run()  # fmt: skip
     assert len(handed) == len(batches.plan(0)) == 2
     assert handed[0] is None
