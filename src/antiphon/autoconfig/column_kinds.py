@@ -81,9 +81,8 @@ class ColumnSample:
     @cached_property
     def role(self) -> Role:
         """The role that the name suggests."""
-        if self.lists:
-            return "target"
-        return role_of(self.title) if self.title else ""
+        role = role_of(self.title) if self.title else ""
+        return "target" if self.lists and role not in ("id", "other") else role
 
     @cached_property
     def distinct(self) -> int:

@@ -40,9 +40,8 @@ from antiphon.config.schema import (
     TrainingConfig,
 )
 from antiphon.config.yaml_text import write_value
-from antiphon.data.encode import describe_hold_out
 from antiphon.data.lines import read_lines
-from antiphon.data.pairs import DropLog, Pair, file_paths, read_pairs
+from antiphon.data.pairs import DropLog, Pair, describe_hold_out, file_paths, read_pairs
 from antiphon.data.tables import has_lines, is_keyed, open_table
 from antiphon.errors import DataError, UserError
 from antiphon.text import format_reasons, plural
