@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from antiphon.autoconfig.header import script_of
 from antiphon.autoconfig.text_profile import TextProfile, TokenChoice, choose_tokens
 from antiphon.data.pairs import Pair
 
@@ -193,10 +194,8 @@ def _symbols(seen: Evidence) -> str:
 def _transliteration(seen: Evidence) -> str:
     if not _strings(seen):
         return ""
-    left, right = (
-        {letter.casefold() for letter in side.characters if letter.isalpha()} for side in (seen.texts[0], seen.target)
-    )
-    two = left and right and len(left & right) <= 0.1 * len(left | right)
+    left, right = (script_of("".join(sorted(side.characters))) for side in (seen.texts[0], seen.target))
+    two = left and right and left != right
     return "short strings in two scripts that begin alike" if two and _begin_alike(seen) else ""
 
 
