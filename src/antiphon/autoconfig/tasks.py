@@ -23,7 +23,8 @@ MANY_SENTENCES = 10_000  # with fewer pairs a Transformer learns little
 SPEAKER = r"(^|\s)(user|system|customer|agent|bot|assistant|speaker ?\w)\s?:"
 # One speaker alone may be the prefix of an e-mail or of a line in a log.
 TURN = re.compile(
-    rf"<turn>|__eou__|__eot__|<eou>|<eot>|<\|?(im_end|end_?of_?turn)\|?>|{SPEAKER}.*{SPEAKER}", re.IGNORECASE | re.DOTALL
+    rf"<turn>|__eou__|__eot__|<eou>|<eot>|<\|?(im_end|end_?of_?turn)\|?>|{SPEAKER}.*{SPEAKER}",
+    re.IGNORECASE | re.DOTALL,
 )
 QUESTION = re.compile(r"[?？؟]\s*$|^\s*(who|what|where|when|why|how|which|is|are|does|do|did|can)\b", re.IGNORECASE)
 TAG = re.compile(r"(^|\s|[;,|])[A-Z0-9]+([;,.|:=+][A-Z0-9]+)+|<\w+>")  # V;PST;3;SG
