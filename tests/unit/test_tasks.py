@@ -195,6 +195,14 @@ def test_metrics_fit_the_task(name: str, metrics: list[str]) -> None:
     assert suggested(name)[0].evaluation.metrics == metrics
 
 
+def test_few_labels_are_words_and_long_texts_are_counted() -> None:
+    config, reasons = suggested("labels", 24)
+    assert config.data.target.tokens == "words"
+    pairs = [*pairs_of("long to short", 39)[0], Pair((sentence(1, 900),), "anna", 40)]
+    pair_config(DataConfig(train="train.tsv"), pairs, 40, reasons)
+    assert any("max_length 400: longer ones (2.5%) are left out; the longest seen has 900" in each for each in reasons)
+
+
 @pytest.mark.parametrize("kind", ["cosine", "inverse-sqrt"])
 @pytest.mark.parametrize("examples", [10, 300, 30_000, 3_000_000])
 def test_epochs_are_counted_in_updates(kind: str, examples: int) -> None:
@@ -258,6 +266,7 @@ def test_sources_are_read_in_lower_case_but_answers_keep_theirs() -> None:
     labels = init([(sentence(n).capitalize(), ["good", "bad"][n % 2]) for n in range(ROWS)])
     assert labels.config.data.source.lowercase
     assert any(reason.startswith("data.source.lowercase true: 100% of the texts") for reason in labels.reasons)
+    assert any(reason.startswith("data.target.lowercase true: it shares its") for reason in labels.reasons)
     capitals = init([(sentence(n).capitalize(), ["Good", "Bad"][n % 2]) for n in range(ROWS)])
     assert not capitals.config.data.target.lowercase
 

@@ -28,7 +28,7 @@ MIN_FILLED_NAMED = 0.1  # if its name is that of a source or target, such as the
 SAMPLE_FILES = 40
 FILE_SUFFIXES = {
     "image": IMAGE_SUFFIXES,
-    "audio": (".wav", ".flac", ".ogg"),
+    "audio": (".wav", ".flac", ".ogg", ".opus", ".mp3", ".aiff"),
     "features": (".npy", ".npz"),
 }
 FILE_KINDS = ("image", "audio", "features", "frames")
