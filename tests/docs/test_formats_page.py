@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from antiphon.cli.main import run
-from antiphon.data.tables import FORMATS
+from antiphon.config.sections import FORMATS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "formats.md").read_text("utf-8")
 

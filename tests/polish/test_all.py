@@ -56,6 +56,8 @@ def test_the_package_imports_nothing_until_asked() -> None:
         "early += [name for name in ('torch', 'numpy') if name in sys.modules]\n"
         "assert early == [], early\n"
         "assert dir(antiphon) == sorted(antiphon.__all__), dir(antiphon)\n"
+        "import antiphon.autoconfig.suggest\n"  # `init` reads texts without torch
+        "assert 'torch' not in sys.modules\n"
         "assert all(getattr(antiphon, name) is not None for name in antiphon.__all__)\n"
         "assert 'torch' in sys.modules\n"
         "print(hasattr(antiphon, 'nonsense'))\n"

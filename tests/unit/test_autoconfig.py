@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from antiphon.autoconfig import suggest
 from antiphon.autoconfig.suggest import Suggestion, suggest_config
 from antiphon.config.checks import check_config
 from antiphon.config.schema import Config
@@ -291,3 +292,13 @@ def test_of_a_stream_the_last_lines_are_held_out() -> None:
     assert reason == (
         "data.dev null: no file beside it is called dev, so the last 10% of the lines (at most 2,000) are held out"
     )
+
+
+def test_a_long_count_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suggest, "LARGE", 100)
+    Path("pairs.json").write_text(json.dumps([{"source": spelling(n), "target": spelling(n)} for n in range(50)]))
+    table("pairs.tsv", [(spelling(n), spelling(n)) for n in range(50)])
+    said: list[str] = []
+    for name in ("pairs.json", "pairs.tsv"):
+        suggest_config([name], say=said.append)
+    assert said == ["pairs.json: reading the whole file (0 MB) to count its examples"]

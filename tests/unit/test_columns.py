@@ -306,3 +306,28 @@ def test_one_of_two_columns_of_files() -> None:
     with pytest.raises(DataError) as caught:
         columns_of(table, ["text"], ["image"])
     assert "the column 'image' has paths of images, but a target is text" in str(caught.value)
+
+
+def test_a_list_of_numbers_is_no_answer_and_a_whole_name_comes_first() -> None:
+    rows = [
+        {
+            "context": text,
+            "question": f"what is near box {n} ?",
+            "answers": {"answer_start": [n], "text": [text.split()[1]]},
+        }
+        for n, text in enumerate(SENTENCES)
+    ]
+    Path("squad.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = find_columns(Path("squad.jsonl"), "squad.jsonl")
+    assert (found.sources, found.target) == (["context", "question"], "answers.text")
+    labels = [
+        ("text", "activity_label", "label"),
+        *((text, "ab"[n % 2], "cd"[n % 2]) for n, text in enumerate(SENTENCES)),
+    ]
+    assert columns_of(labels).target == "label"
+
+
+def test_keys_that_hold_no_text_are_named() -> None:
+    Path("chat.jsonl").write_text('{"messages": [{"role": "user", "content": "hi"}]}\n')
+    with pytest.raises(DataError, match=r"two keys with text are needed, found none \(no text in 'messages'\)"):
+        find_columns(Path("chat.jsonl"), "chat.jsonl")

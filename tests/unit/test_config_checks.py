@@ -25,6 +25,8 @@ GOOD = [
     ["training.schedule.warmup=10", "training.schedule.kind=constant"],
     ["training.metric=bleu"],
     ["data.target.column=[1, 2]"],
+    ["data.delimiter=pipe"],
+    ["data.delimiter=pipe", "data.train=a.jsonl", "data.dev=b.csv.gz"],
     ["data.source.tokens=words"],
     ["data.shared_vocabulary=true"],
     ["model.context.score=cosine", "model.encoder.kind=cnn"],
@@ -120,6 +122,9 @@ BAD = [
     (["data.shared_vocabulary=true", "data.source.vocabulary=5"], ["data.source.vocabulary 5", "8000"]),
     (["data.source.column=[0, 1]"], ["data.source.column", "list of 2"]),
     (["data.target.column=-1"], ["column -1", "from 0"]),
+    (["data.delimiter=tab", "data.train=a.json.gz"], ['data.delimiter: "\\t" divides the lines', "set it to null"]),
+    (["data.delimiter=pipe", "data.train=[a.en, a.de]"], ["data.delimiter: ", "but the files here are none"]),
+    (["data.delimiter=pipe", "data.train=a.xlsx", "data.dev=a.parquet"], ["data.delimiter: ", "set it to null"]),
 ]
 
 

@@ -27,6 +27,7 @@ def cells_of(text: str, dialect: Dialect) -> list[tuple[int, list[str]]]:
         ("csv", "a|b\nc|d", "|"),
         ("csv", "one column\nof text", ","),
         ("csv", "x;y\n1,5;2\n2,5;3", ";"),  # decimal commas below a header
+        ("csv", "x;y\n" + "2,5;3\n" * 30, ";"),  # also below many
         ("csv", "Ja, gut;Yes, good\nNein, nie;No, never", ";"),  # a comma with a space is punctuation
         ("csv", "a, b\nc, d", ","),  # unless nothing else fits
         ("csv", "a;b,c;d\ne;f,g;h", ","),  # both fit: the usual one

@@ -26,6 +26,7 @@ NAMES = ["anna", "boris", "carla", "dmitri", "elena", "fatima", "georg", "hanna"
 NOUNS = ["garden", "river", "market", "window", "teacher", "engine", "letter", "bridge", "winter", "doctor", "island"]
 VERBS = ["sees", "finds", "paints", "sells", "repairs", "forgets", "admires"]
 ANSWERS = [f"there is no {noun} near the {other}" for noun in NOUNS for other in NOUNS[:3]]
+ASKING = [*ANSWERS[:20], *(f"do you mean the {noun} ?" for noun in NOUNS[:10])]
 LABELS = ["good", "bad", "unclear"]
 
 
@@ -55,12 +56,16 @@ def greek(text: str) -> str:
 Row = tuple[tuple[str, ...], str]
 DATA: dict[str, tuple[str | None, tuple[str, ...], Callable[[int], Row]]] = {
     "marked turns": ("dialogue", ("text",), lambda n: ((f"{sentence(n)} <turn> {word(n)}",), sentence(n + 2))),
-    "speakers": ("dialogue", ("text",), lambda n: ((f"User: {sentence(n)}",), sentence(n + 2))),
-    "answers that recur": ("dialogue", ("text",), lambda n: ((f"do you like {sentence(n)} ?",), ANSWERS[n % 30])),
+    "speakers": ("dialogue", ("text",), lambda n: ((f"User: {word(n)} Bot: {sentence(n)}",), sentence(n + 2))),
+    "one speaker": (None, ("text",), lambda n: ((f"System: {sentence(n)}",), sentence(n + 2))),
+    "answers that recur": ("dialogue", ("text",), lambda n: ((f"do you like {sentence(n)} ?",), ASKING[n % 30])),
+    "questions that have answers": (None, ("text",), lambda n: ((f"is it {sentence(n)} ?",), ANSWERS[n % 30])),
     "long to short": ("summarise", ("text",), lambda n: ((sentence(n, 60),), f"{NAMES[n % 10]} and {word(n)} news")),
     "phones": ("g2p-small", ("text",), lambda n: ((word(n),), " ".join(word(n).upper()))),
     "commands": ("scan-lstm", ("text",), lambda n: ((f"{VERBS[n % 7]} {NAMES[n % 5]}",), actions(n))),
     "two scripts": ("transliterate", ("text",), lambda n: ((word(n),), greek(word(n)))),
+    "words in another script": (None, ("text",), lambda n: ((word(n),), greek(word(n * n + 5)))),
+    "words in capitals": (None, ("text",), lambda n: ((word(n),), word(n).upper())),
     "tags": ("transliterate", ("text",), lambda n: ((f"{word(n)} V;PST;{n % 3}",), f"{word(n)}te")),
     "tags apart": ("transliterate", ("text", "text"), lambda n: ((word(n), f"N;PL;{n % 2}"), f"{word(n)}n")),
     "sentence pairs": ("entail", ("text", "text"), lambda n: ((sentence(n), sentence(n + 3)), LABELS[n % 3])),
@@ -190,6 +195,14 @@ def test_metrics_fit_the_task(name: str, metrics: list[str]) -> None:
     assert suggested(name)[0].evaluation.metrics == metrics
 
 
+def test_few_labels_are_words_and_long_texts_are_counted() -> None:
+    config, reasons = suggested("labels", 24)
+    assert config.data.target.tokens == "words"
+    pairs = [*pairs_of("long to short", 39)[0], Pair((sentence(1, 900),), "anna", 40)]
+    pair_config(DataConfig(train="train.tsv"), pairs, 40, reasons)
+    assert any("max_length 400: longer ones (2.5%) are left out; the longest seen has 900" in each for each in reasons)
+
+
 @pytest.mark.parametrize("kind", ["cosine", "inverse-sqrt"])
 @pytest.mark.parametrize("examples", [10, 300, 30_000, 3_000_000])
 def test_epochs_are_counted_in_updates(kind: str, examples: int) -> None:
@@ -253,6 +266,7 @@ def test_sources_are_read_in_lower_case_but_answers_keep_theirs() -> None:
     labels = init([(sentence(n).capitalize(), ["good", "bad"][n % 2]) for n in range(ROWS)])
     assert labels.config.data.source.lowercase
     assert any(reason.startswith("data.source.lowercase true: 100% of the texts") for reason in labels.reasons)
+    assert any(reason.startswith("data.target.lowercase true: it shares its") for reason in labels.reasons)
     capitals = init([(sentence(n).capitalize(), ["Good", "Bad"][n % 2]) for n in range(ROWS)])
     assert not capitals.config.data.target.lowercase
 
@@ -310,6 +324,16 @@ def test_digits_in_a_line(here: Path) -> None:
     assert (config.data.sources[0].width, config.model.ctc) == (None, read_config("read").model.ctc)
     assert config.evaluation.metrics == ["cer", "exact_match"]
     assert config.training.patience is None
+
+
+def test_a_small_model_of_pictures_and_questions_has_states_of_one_size(here: Path) -> None:
+    """The recipe concatenates the states of its encoders, which are made smaller for few examples."""
+    Image.new("RGB", (32, 32)).save(here / "0.png")
+    rows = [("0.png", f"is there a {word(number)} ?", LABELS[number % 3]) for number in range(40)]
+    found = init([("image", "question", "answer"), *rows])
+    assert any("see-answer" in reason for reason in found.reasons)
+    assert any("model.decoder.size 256" in reason for reason in found.reasons)
+    assert found.config.model.encoder == read_config("see-answer").model.encoder
 
 
 def test_every_rule_names_a_recipe() -> None:

@@ -28,7 +28,7 @@ MIN_FILLED_NAMED = 0.1  # if its name is that of a source or target, such as the
 SAMPLE_FILES = 40
 FILE_SUFFIXES = {
     "image": IMAGE_SUFFIXES,
-    "audio": (".wav", ".flac", ".ogg"),
+    "audio": (".wav", ".flac", ".ogg", ".opus", ".mp3", ".aiff"),
     "features": (".npy", ".npz"),
 }
 FILE_KINDS = ("image", "audio", "features", "frames")
@@ -81,9 +81,8 @@ class ColumnSample:
     @cached_property
     def role(self) -> Role:
         """The role that the name suggests."""
-        if self.lists:
-            return "target"
-        return role_of(self.title) if self.title else ""
+        role = role_of(self.title) if self.title else ""
+        return "target" if self.lists and role not in ("id", "other") else role
 
     @cached_property
     def distinct(self) -> int:

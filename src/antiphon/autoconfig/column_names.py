@@ -133,11 +133,12 @@ def language_of(title: str) -> str:
     return found[0] if found and len(words) <= MOST_WORDS else ""
 
 
-def rank(title: str, names: Iterable[str]) -> int:
-    """The place of the first of the names that a title contains."""
-    known = list(names)
-    words = {title.strip().lower(), family_of(title), *_words(title)}
-    return min((known.index(word) for word in words if word in known), default=len(known))
+def rank(title: str, names: Iterable[str]) -> tuple[int, bool]:
+    """The place of the first of the names that a title contains; label comes before activity_label."""
+    known, whole = list(names), {title.strip().lower(), family_of(title)}
+    words = whole | set(_words(title))
+    first = min((known.index(word) for word in words if word in known), default=len(known))
+    return first, whole.isdisjoint(known[first : first + 1])
 
 
 def is_identifier(title: str, *, looks_unique: bool) -> bool:

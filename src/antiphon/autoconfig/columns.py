@@ -214,13 +214,14 @@ def key_sample(records: TableSample, path: Path, name: str) -> Sample:
     """The keys of JSON or parquet whose values are texts or lists of texts; DataError if there are fewer than two."""
     cells = {key: [row.cells[n].strip() for row in records.rows if row.cells] for n, key in enumerate(records.names)}
     texts = [key for key in records.names if any(cells[key])]
+    unread = [key for key in records.names if key not in texts]
     if len(texts) < 2:
         present = f"only {', '.join(texts)}" if texts else "none"
+        others = f" (no text in {', '.join(map(repr, unread[:10]))})" if unread else ""
         raise DataError(
-            f'{name}: two keys with text are needed, found {present}; write {{"source": ..., "target": ...}}'
+            f'{name}: two keys with text are needed, found {present}{others}; write {{"source": ..., "target": ...}}'
         )
     columns = [ColumnSample(n, key, cells[key], path.parent, lists=key in records.lists) for n, key in enumerate(texts)]
-    unread = [key for key in records.names if key not in texts]
     return Sample(columns, "keys", unread=unread, format=records.format)
 
 

@@ -16,7 +16,6 @@ from antiphon.autoconfig.text_sections import fit_texts
 from antiphon.config.networks import EncoderDecoderConfig
 from antiphon.config.schema import Config, DataConfig, EvaluationConfig, TrainingConfig
 from antiphon.config.sources import AudioConfig, ImageConfig
-from antiphon.data.build_source import file_source
 from antiphon.data.pairs import Pair
 from antiphon.data.source import UnreadableError
 from antiphon.errors import DataError
@@ -166,6 +165,8 @@ def image_shapes(cells: list[str]) -> Shapes:
 
 def file_lengths(source: Any, cells: list[str]) -> list[int]:  # noqa: ANN401 (any section of files)
     """The lengths of the files that can be read, in positions."""
+    from antiphon.data.build_source import file_source
+
     reader, lengths = file_source(source, cells), []
     for cell in cells:
         try:

@@ -9,7 +9,7 @@ from collections import Counter
 from antiphon.autoconfig.column_kinds import FILE_KINDS, ColumnSample, is_missing, is_number
 from antiphon.autoconfig.column_names import language_of, name_score
 
-__all__ = ["DOUBT", "ENOUGH", "header_score"]
+__all__ = ["DOUBT", "ENOUGH", "header_score", "script_of"]
 
 ENOUGH = 3  # evidence that makes a first line a header
 DOUBT = 2  # evidence that is worth a warning
@@ -131,7 +131,7 @@ def script_score(name: str, column: ColumnSample) -> int:
 def script_of(text: str) -> str:
     """The script of most letters, as the first word of their Unicode names; empty without letters."""
     names = Counter(
-        unicodedata.name(letter, "").split(" ")[0].split("-")[0] for letter in text[:100] if letter.isalpha()
+        unicodedata.name(letter, "").split(" ")[0].split("-")[0] for letter in text[:200] if letter.isalpha()
     )
     return names.most_common(1)[0][0] if names else ""
 

@@ -9,9 +9,9 @@ from typing import Any
 from antiphon.autoconfig.tasks import Evidence, find_task
 from antiphon.autoconfig.text_profile import TokenChoice, clamp, round_up
 from antiphon.config.load import read_config
-from antiphon.config.networks import EncoderDecoderConfig
+from antiphon.config.networks import EncoderDecoderConfig, state_size
 from antiphon.config.schema import Config, DataConfig, DecodingConfig, EvaluationConfig, Metric, TrainingConfig
-from antiphon.config.yaml_text import write_value
+from antiphon.config.yaml_text import flat, write_value
 from antiphon.text import plural
 
 __all__ = ["Amount", "explain_differences", "fit_settings", "plan_updates", "start_from"]
@@ -70,18 +70,10 @@ def explain_differences(base: Config, config: Config, reasons: list[str]) -> Non
     """Add the keys that are not as in the recipe, with its values."""
     changed = []
     for section in ("model", "training", "decoding", "evaluation"):
-        ours, theirs = (_flat(getattr(one, section).model_dump(by_alias=True), section) for one in (config, base))
+        ours, theirs = (flat(getattr(one, section).model_dump(by_alias=True), f"{section}.") for one in (config, base))
         changed += [f"{key} {write_value(theirs[key])}" for key in theirs if ours.get(key) != theirs[key]]
     if changed:
         reasons.append(f"the recipe has other values of {len(changed)} keys: {', '.join(changed)}")
-
-
-def _flat(values: dict[str, Any], path: str) -> dict[str, Any]:
-    """The values of nested sections by their dotted keys."""
-    flat: dict[str, Any] = {}
-    for key, value in values.items():
-        flat |= _flat(value, f"{path}.{key}") if isinstance(value, dict) else {f"{path}.{key}": value}
-    return flat
 
 
 # Updates.
@@ -134,6 +126,8 @@ def fit_model(model: EncoderDecoderConfig, data: DataConfig, examples: int, reas
         values = shrink(values, limit)
     sizes = f"sizes up to {limit}" if limit is not None else "the sizes"
     fitted = EncoderDecoderConfig.model_validate(values)
+    if len(set(map(state_size, fitted.encoders))) > 1:  # their states are concatenated, so they have one size
+        fitted = fitted.model_copy(update={"encoder": model.encoder})
     reasons.append(f"model: {sizes}, {describe_model(fitted)}: for {examples:,} examples")
     return fitted
 

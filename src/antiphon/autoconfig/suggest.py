@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -40,9 +40,8 @@ from antiphon.config.schema import (
     TrainingConfig,
 )
 from antiphon.config.yaml_text import write_value
-from antiphon.data.encode import describe_hold_out
 from antiphon.data.lines import read_lines
-from antiphon.data.pairs import DropLog, Pair, file_paths, read_pairs
+from antiphon.data.pairs import DropLog, Pair, describe_hold_out, file_paths, read_pairs
 from antiphon.data.tables import has_lines, is_keyed, open_table
 from antiphon.errors import DataError, UserError
 from antiphon.text import format_reasons, plural
@@ -52,6 +51,7 @@ __all__ = ["Suggestion", "suggest_config"]
 SAMPLE_PAIRS = 20_000
 DEV_NAMES = ("dev", "valid", "val", "validation")
 WINDOW = 128
+LARGE = 3_000_000  # bytes of a file whose examples are not its lines: to count them takes a second or more
 MIN_SUBWORD_CHARACTERS = 5_000_000  # a text with fewer is learnt as characters, one with more as sub-words
 
 
@@ -64,10 +64,15 @@ class Suggestion:
     warnings: list[str] = field(default_factory=list)
 
 
-def suggest_config(files: list[str], sources: Sequence[str] = (), target: Sequence[str] = ()) -> Suggestion:
+def suggest_config(
+    files: list[str],
+    sources: Sequence[str] = (),
+    target: Sequence[str] = (),
+    say: Callable[[str], None] = lambda _: None,
+) -> Suggestion:
     """A configuration from the first lines of one file of pairs, two parallel files, or one file of plain text.
 
-    `sources` and `target` are columns of a table, by name or number, that the user chose.
+    `sources` and `target` are columns of a table, by name or number, that the user chose. `say` hears what takes long.
     """
     chosen = bool(sources or target)
     if len(files) == 2:
@@ -77,7 +82,9 @@ def suggest_config(files: list[str], sources: Sequence[str] = (), target: Sequen
                 "columns of one table"
             )
         return suggest_for_pairs(files, None)
-    [(name, path)] = file_paths(files[0])
+    [(name, path)] = file_paths(files[0], say)
+    if path.is_file() and not has_lines(path) and path.stat().st_size > LARGE:
+        say(f"{name}: reading the whole file ({path.stat().st_size / 1e6:,.0f} MB) to count its examples")
     if not chosen and is_text(path):
         return suggest_for_text(files[0])
     columns = find_columns(path, name, sources, target)

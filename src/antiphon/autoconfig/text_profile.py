@@ -49,7 +49,7 @@ class TextProfile:
         total = counts.total()
         return cls(
             texts=len(texts),
-            characters=frozenset(character for text in texts for character in text),
+            characters=frozenset().union(*texts),
             word_types=len(counts),
             words=total,
             mean_words=total / len(texts),

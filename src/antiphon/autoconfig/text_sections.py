@@ -56,7 +56,7 @@ def fit_texts(
         common = {"min_count": sections[-1].min_count, "vocabulary": max(section.vocabulary for section in sections)}
         sections = [section.model_copy(update=common) for section in sections]
     kinds = {section.tokens for section in sections}
-    _explain(sides, sections, seen.examples, reasons)
+    _explain(sides, sections, seen, reasons)
     if len(sides) > 1 and kinds in ({"bpe"}, {"words"}):
         characters = f"{overlap:.0%} of the characters are common"
         why = "as in the recipe" if recipe and recipe.shared_vocabulary == shared else characters
@@ -66,13 +66,14 @@ def fit_texts(
     return FittedTexts(_with_sections(data, sections, shared=shared), sides[-1].choice, length)
 
 
-def _explain(sides: list[_Side], sections: list[TextConfig], examples: int, reasons: list[str]) -> None:
+def _explain(sides: list[_Side], sections: list[TextConfig], seen: Evidence, reasons: list[str]) -> None:
     """Add the reasons for tokens, vocabularies and lengths."""
-    for side, section in zip(sides, sections, strict=True):
+    for side, section, texts in zip(sides, sections, (*seen.sources, seen.targets), strict=True):
         reasons.append(f"{side.name}.tokens {section.tokens}: {side.choice.reason}")
         if section.tokens == "bpe":
-            reasons.append(f"{side.name}.vocabulary {section.vocabulary}: sub-words for {examples:,} examples")
-        cut = "longer ones are left out; " if side.choice.longest > section.max_length else ""
+            reasons.append(f"{side.name}.vocabulary {section.vocabulary}: sub-words for {seen.examples:,} examples")
+        share = sum(count_tokens(text, section.tokens) > section.max_length for text in texts) / len(texts)
+        cut = f"longer ones ({share:.1%}) are left out; " if side.choice.longest > section.max_length else ""
         longest = plural(side.choice.longest, "tokens")
         reasons.append(f"{side.name}.max_length {section.max_length}: {cut}the longest seen has {longest}")
 
@@ -99,6 +100,8 @@ def _sides(data: DataConfig, seen: Evidence, recipe: DataConfig | None) -> list[
         sides.append(_Side(data.place(number), section, model, profile, _tokens(profile, model)))
     model = recipe.target if recipe else None
     choice = _tokens(seen.target, model)
+    if seen.classes and model and model.tokens == "words":
+        choice = as_tokens(seen.target, "words", f"only {seen.classes} different answers, as in classification")
     if spoken and choice.tokens in ("words", "bpe") and seen.target.word_types > OPEN_WORDS:
         reason = f"{seen.target.word_types:,} different words are too many to learn"
         choice = as_tokens(seen.target, "characters", reason)
@@ -150,16 +153,16 @@ def _in_form(
     Answers keep their case. One vocabulary for both sides is in lower case only if all answers are.
     """
     cells = [*seen.sources, seen.targets]
-    lower = [case_reason(texts, seen.examples) for texts in seen.sources]
-    small = all(target == target.lower() for target in seen.targets)
+    lower = [*(case_reason(texts, seen.examples) for texts in seen.sources), ""]
     if shared:
-        lower = [next(filter(None, lower), "")] * len(sections) if small else [""] * len(sections)
-    for side, reason in zip(sides, lower, strict=False):
+        together = any(lower) and all(target == target.lower() for target in seen.targets)
+        lower = [reason or "it shares its vocabulary with a text in lower case" for reason in lower if together]
+        lower += [""] * (len(sections) - len(lower))
+    for side, reason in zip(sides, lower, strict=True):
         reasons.extend([f"{side.name}.lowercase true: {reason}"] if reason else [])
     mixed = mixes_forms([text for texts in cells for text in texts])
     if mixed:
         reasons.append("data: normalization nfc for every text: some é are one character, others an e and an accent")
-    lower += [""] * (len(sections) - len(lower))
     form = {"normalization": "nfc"} if mixed else {}
     return [
         section.model_copy(update={"lowercase": bool(reason), **form})

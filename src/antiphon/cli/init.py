@@ -45,7 +45,7 @@ def init(
     pair_files(data)
     if str(out) != "-" and out.exists() and not force:
         raise UserError(f"{out}: already exists; give another name with --out, or --force to overwrite it")
-    suggestion = suggest_config(data, source or [], target or [])
+    suggestion = suggest_config(data, source or [], target or [], say)
     for reason in suggestion.reasons:
         say(reason)
     for warning in suggestion.warnings:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from antiphon.config.checks_model import encoder_paths, model_problems
 from antiphon.config.networks import EncoderDecoderConfig, LanguageModelConfig, front_ends_of, state_size
 from antiphon.config.schema import (
@@ -13,6 +15,7 @@ from antiphon.config.schema import (
     TrainingConfig,
     front_kind,
 )
+from antiphon.config.sections import WITH_DELIMITERS, file_format
 from antiphon.config.sources import CellsConfig, ImageConfig
 from antiphon.config.yaml_text import write_value
 
@@ -160,6 +163,9 @@ def data_problems(data: DataConfig) -> list[str]:
             problems += _vocabulary_problems(data, number, source)
     if isinstance(data.source, list):
         problems += _multi_source_problems(data)
+    if data.delimiter is not None and not any(map(_has_delimiters, (data.train, data.dev))):
+        fact = f"{write_value(data.delimiter)} divides the lines of TSV, CSV and text, but the files here are none"
+        problems.append(f"data.delimiter: {fact}; set it to null")
     columns = [source.column for source in data.sources if not isinstance(source.column, list)]
     columns += data.target.column if isinstance(data.target.column, list) else [data.target.column]
     return problems + [
@@ -167,6 +173,11 @@ def data_problems(data: DataConfig) -> list[str]:
         for column in columns
         if isinstance(column, int) and column < 0
     ]
+
+
+def _has_delimiters(files: str | list[str] | None) -> bool:
+    """True for a table whose lines are divided; two files side by side have one text on each line."""
+    return isinstance(files, str) and file_format(Path(files)) in WITH_DELIMITERS
 
 
 def _vocabulary_problems(data: DataConfig, number: int, source: TextConfig) -> list[str]:

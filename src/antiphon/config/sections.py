@@ -1,4 +1,4 @@
-"""The base of every section of a configuration, types of numbers, registered names, and positions."""
+"""The base of every section of a configuration, types of values, formats of files, registered names, positions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 from pydantic import (
@@ -23,9 +24,10 @@ from pydantic_core import PydanticKnownError, core_schema
 from antiphon.registry import Group, known_names, registered, registered_names, reserve
 
 __all__ = [
-    "BUILT_IN", "DELIMITERS", "REGISTERED", "DecoderPositions", "Delimiter", "EncoderPositions",
-    "LearntPositionsConfig", "Natural", "Odd", "OrRegistered", "Positive", "Section", "Share",
-    "SinusoidalPositionsConfig", "choose_encoder", "default_kind", "known_encoder", "odd", "option_problems",
+    "BUILT_IN", "DELIMITERS", "FORMATS", "REGISTERED", "WITH_DELIMITERS", "DecoderPositions", "Delimiter",
+    "EncoderPositions", "Format", "LearntPositionsConfig", "Natural", "Odd", "OrRegistered", "Positive", "Section",
+    "Share", "SinusoidalPositionsConfig", "choose_encoder", "default_kind", "file_format", "known_encoder", "odd",
+    "option_problems",
 ]  # fmt: skip
 
 
@@ -56,7 +58,19 @@ def odd(number: int) -> int:
     return number
 
 
+Format = Literal["text", "tsv", "csv", "jsonl", "json", "parquet", "xlsx"]
+FORMATS: dict[str, Format] = {
+    ".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json", ".parquet": "parquet",
+    ".xlsx": "xlsx",
+}  # fmt: skip
+WITH_DELIMITERS = ("text", "tsv", "csv")
 DELIMITERS = {"tab": "\t", "comma": ",", "semicolon": ";", "pipe": "|"}
+
+
+def file_format(path: Path) -> Format:
+    """The format by the suffix (before .gz); a file of any other name is text."""
+    suffix = Path(path.stem if path.suffix.lower() == ".gz" else path.name).suffix.lower()
+    return FORMATS.get(suffix, "text")
 
 
 def delimiter(text: str) -> str:

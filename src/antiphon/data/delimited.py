@@ -86,22 +86,24 @@ def split_rows(lines: Iterator[Line], dialect: Dialect) -> Iterator[TableRow]:
 
 
 def _find_delimiter(head: Sequence[Line], kind: str) -> str:
-    """The first candidate that gives most rows the same number of cells, at least two; else the usual one.
+    """The candidate that gives the most rows the same number of cells, at least two; else the usual one.
 
     Commas and semicolons with spaces behind them are rather punctuation: they give way to others, and in a plain text
     they are no delimiter at all.
     """
     candidates = CSV_DELIMITERS if kind == "csv" else TEXT_DELIMITERS
     text = "\n".join(line.text for line in head)
-    fitting = [one for one in candidates if one in text and _gives_columns(head, one)]
+    shares = {one: _share_of_rows(head, one) for one in candidates if one in text}
+    fitting = sorted((one for one in shares if shares[one] >= SAME_WIDTH), key=lambda one: -shares[one])
     sure = [one for one in fitting if not _is_punctuation(text, one)]
     return next(iter([*sure, *(fitting if kind == "csv" else ())]), candidates[0])
 
 
-def _gives_columns(head: Sequence[Line], delimiter: str) -> bool:
+def _share_of_rows(head: Sequence[Line], delimiter: str) -> float:
+    """The share of the rows that have the usual number of cells; 0 if that is one."""
     rows = [row for row in split_rows(iter(head), _dialect(head, delimiter)) if row.fault != "empty line"]
     width, share = _common_width([len(row.cells) for row in rows])
-    return width > 1 and share >= SAME_WIDTH
+    return share if width > 1 else 0.0
 
 
 def _common_width(widths: Sequence[int]) -> tuple[int, float]:

@@ -17,19 +17,15 @@ from antiphon.config.schema import DataConfig
 from antiphon.data.batches import reader_threads
 from antiphon.data.build_source import combine_sources
 from antiphon.data.corpus import FileCell
-from antiphon.data.pairs import DropLog, Pair, file_paths, read_pairs
+from antiphon.data.pairs import MOST_HELD_OUT, DropLog, Pair, file_paths, read_pairs
 from antiphon.data.source import FileSource, Source, SourcePaths, UnreadableError, join_cells
 from antiphon.data.tables import reads_lines
 from antiphon.data.tokenizers import StreamTokenizer, Tokenizer
 from antiphon.errors import DataError
 from antiphon.text import format_reasons
 
-__all__ = [
-    "EncodedPair", "FileScan", "HoldOut", "PairEncoder", "describe_hold_out", "nothing_usable", "source_names",
-    "usable_pairs",
-]  # fmt: skip
+__all__ = ["EncodedPair", "FileScan", "HoldOut", "PairEncoder", "nothing_usable", "source_names", "usable_pairs"]
 
-MOST_HELD_OUT = 2000
 REPORT_EVERY = 1000  # files between two progress messages
 CHUNK = 4096  # pairs encoded at once
 
@@ -92,11 +88,6 @@ class HoldOut:
         if self.first_line is not None:
             return pair.line >= self.first_line
         return self.limit is not None and _hash(pair, self.paths) <= self.limit
-
-
-def describe_hold_out(unit: str, percent: str) -> str:
-    """The hold-out in words; `unit` is sources, texts or, of a stream, lines."""
-    return f"{'the last ' if unit == 'lines' else ''}{percent} of the {unit} (at most {MOST_HELD_OUT:,})"
 
 
 def _held_out_count(data: DataConfig, different: int) -> int:

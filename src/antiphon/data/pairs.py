@@ -21,8 +21,9 @@ from antiphon.data.tables import ParsedLine, has_lines, parse_lines
 from antiphon.errors import DataError
 from antiphon.text import plural
 
-__all__ = ["DropLog", "Example", "Pair", "file_paths", "group", "read_pairs"]
+__all__ = ["MOST_HELD_OUT", "DropLog", "Example", "Pair", "describe_hold_out", "file_paths", "group", "read_pairs"]
 
+MOST_HELD_OUT = 2000  # examples that become dev if there is no file for it
 LISTED = 20  # lines of each reason
 MOST_LISTED = 1000  # files that cannot be read; the rest is counted
 Numbered = TypeVar("Numbered", Line, ParsedLine)  # the number comes first
@@ -175,6 +176,11 @@ def group(pairs: Iterable[Pair]) -> list[Example]:
         _, references = groups.setdefault(pair.cells or len(groups), (pair, {}))
         references[pair.target] = None
     return [Example(first.cells, tuple(references), first.line) for first, references in groups.values()]
+
+
+def describe_hold_out(unit: str, percent: str) -> str:
+    """The hold-out in words; `unit` is sources, texts or, of a stream, lines."""
+    return f"{'the last ' if unit == 'lines' else ''}{percent} of the {unit} (at most {MOST_HELD_OUT:,})"
 
 
 def _count_lines(name: str, lines: Iterator[Numbered], dropped: DropLog) -> Iterator[Numbered]:

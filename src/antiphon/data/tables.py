@@ -10,10 +10,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from antiphon.config.checks import data_problems
 from antiphon.config.schema import DataConfig
+from antiphon.config.sections import Format, file_format
 from antiphon.data.binary_tables import parquet_records, sheet_rows
 from antiphon.data.delimited import TableRow, find_dialect, plural_name, row_head, split_rows
 from antiphon.data.lines import Line, read_lines
@@ -23,18 +24,12 @@ from antiphon.errors import DataError
 from antiphon.text import nearest, visible
 
 __all__ = [
-    "DataTable", "ParsedLine", "TableSample", "file_format", "has_columns", "has_lines", "is_keyed", "is_plain_text",
+    "DataTable", "ParsedLine", "TableSample", "has_columns", "has_lines", "is_keyed", "is_plain_text",
     "open_table", "parse_lines", "reads_lines", "sample_table", "typical_row",
 ]  # fmt: skip
 
 HEAD = 100  # lines that tell the number of columns of a table without a header
 KEYS = 20  # that are listed when the right one is missing
-
-Format = Literal["text", "tsv", "csv", "jsonl", "json", "parquet", "xlsx"]
-FORMATS: dict[str, Format] = {
-    ".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json", ".parquet": "parquet",
-    ".xlsx": "xlsx",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -74,12 +69,6 @@ class ParsedLine(NamedTuple):
     cells: Cells = ()
     targets: tuple[str, ...] = ()
     fault: str = ""
-
-
-def file_format(path: Path) -> Format:
-    """The format by the suffix (before .gz); a file of any other name is text."""
-    suffix = Path(path.stem if path.suffix.lower() == ".gz" else path.name).suffix.lower()
-    return FORMATS.get(suffix, "text")
 
 
 def is_plain_text(path: Path) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 import yaml
 
 from antiphon.config.yaml_text import flat
-from antiphon.data.encode import describe_hold_out
+from antiphon.data.pairs import describe_hold_out
 from antiphon.files import write_text
 from antiphon.plots.style import metric_label
 from antiphon.reports.render import code_span, format_number, is_number, plain_or_code, render
