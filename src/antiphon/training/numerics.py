@@ -116,7 +116,7 @@ def probe_matmul() -> MatmulProbe:
 def measure_matmul() -> MatmulProbe:
     """Time both settings in turn, keep the best of each, and compare "medium" with float64.
 
-    The clock counts the work of this process alone: other jobs took part of the time of one in four measurements.
+    The clock counts the work of this process alone: other jobs spoilt one in four measurements.
     """
     generator = torch.Generator().manual_seed(1)
     left, right = (torch.randn(shape, generator=generator) for shape in ((ROWS, INNER), (INNER, COLUMNS)))
