@@ -149,7 +149,8 @@ def unigram_loss(generator: Generator, examples: list[Example], train: Ragged) -
     if generator.config.data.window is not None:
         return float(_frequency_nats(counts)[_joined(rows)].mean())
     lengths = [len(row) - 1 for row in rows]
-    of_lengths = _frequency_nats(1.0 + np.bincount(np.diff(train.offsets), minlength=max(lengths) + 1))
+    seen = np.bincount(np.diff(train.offsets), minlength=max(lengths) + 1).astype(np.float64)
+    of_lengths = _frequency_nats(1.0 + seen)
     nats = _frequency_nats(counts)[_joined(row[:-1] for row in rows)].sum() + of_lengths[lengths].sum()
     return float(nats / sum(map(len, rows)))
 
