@@ -41,7 +41,9 @@ def plural(count: int, noun: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """2 h 05 min, 3 min 20 s, 45 s, 0.4 s"""
+    """2 h 05 min, 3 min 20 s, 45 s, 0.4 s, less than 0.1 s"""
+    if seconds < 0.1:
+        return "less than 0.1 s"
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:

@@ -13,7 +13,7 @@ data: {train: PAIRS, hold_out: 0.1, source: {tokens: words}, target: {tokens: wo
 model:
   encoder: {kind: gru, embedding: 16, size: 16, dropout: 0.0}
   decoder: {kind: bahdanau, cell: gru, embedding: 16, size: 16, dropout: 0.0}
-training: {epochs: 2, batch_tokens: 256, schedule: {warmup: 0}, learning_rate: 3e-2}
+training: {epochs: 3, batch_tokens: 256, schedule: {warmup: 0}, learning_rate: 3e-2}
 decoding: {beam: 3, max_length: 8, batch_size: 4}
 """
 

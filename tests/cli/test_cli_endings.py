@@ -88,7 +88,7 @@ def test_time_is_over_before_the_cosine_has_fallen(antiphon: Command, tiny: Path
     assert ended.code == 3
     assert "done: 1e-09 minutes are over" in ended.err
     assert (
-        "the cosine was planned for 8 updates, so after 1 the learning rate had not yet fallen to its end" in ended.err
+        "the cosine was planned for 12 updates, so after 1 the learning rate had not yet fallen to its end" in ended.err
     )
     assert "with a larger training.max_minutes goes on" in ended.err
     assert json.loads((run / "summary.json").read_text())["updates"] == 1

@@ -10,6 +10,7 @@ import pytest
 
 from antiphon.cli.evaluate import print_result
 from antiphon.cli.main import run
+from antiphon.cli.train import NOTHING_LEARNT
 from antiphon.evaluation.classes import compare_classes
 from antiphon.evaluation.evaluate import Evaluation
 from antiphon.evaluation.intervals import Estimate
@@ -48,7 +49,7 @@ def classifier(table: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("runs")
     config = folder / "classes.yaml"
     config.write_text(CONFIG.replace("PAIRS", str(table)))
-    assert run(["train", str(config), "--out", str(folder / "run")]) == 0
+    assert run(["train", str(config), "--out", str(folder / "run")]) in (0, NOTHING_LEARNT)
     return str(folder / "run")
 
 

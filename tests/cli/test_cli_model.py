@@ -21,6 +21,7 @@ from tiny_generators import tiny_folder
 from antiphon.cli import io
 from antiphon.cli.evaluate import print_result
 from antiphon.cli.io import in_batches, is_pipe
+from antiphon.cli.main import run
 from antiphon.cli.train import NOTHING_LEARNT
 from antiphon.errors import DataError, UserError
 from antiphon.evaluation.evaluate import Evaluation
@@ -55,6 +56,26 @@ def test_lines_end_at_line_feeds_only(antiphon, model: str) -> None:  # noqa: AN
 
 def test_no_input_is_no_output(antiphon, model: str) -> None:  # noqa: ANN001
     assert antiphon("generate", model, stdin=b"").out == ""
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+@pytest.mark.parametrize(("name", "lines"), [("pipe.tsv", "a b\nc\n"), ("pipe.jsonl", '{"0": "a b"}\n{"0": "c"}\n')])
+def test_a_named_pipe_is_read_once(antiphon, model: str, name: str, lines: str, tmp_path: Path) -> None:  # noqa: ANN001
+    """Its name alone tells whether it is a table: a look at its first lines would take them away."""
+    pipe = tmp_path / name
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=(lines,), daemon=True)
+    writer.start()
+    ended = antiphon("generate", model, str(pipe))
+    writer.join()
+    assert ended.out == antiphon("generate", model, stdin=b"a b\nc\n").out
+
+
+def test_a_closed_stdout_is_no_bug(model: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "lines.txt").write_text("a b\n")
+    monkeypatch.setattr(sys, "stdout", None)
+    assert run(["generate", model, str(tmp_path / "lines.txt")]) == 0
+    sys.stdout.close()
 
 
 def test_json_has_everything_but_the_weights(antiphon, model: str) -> None:  # noqa: ANN001

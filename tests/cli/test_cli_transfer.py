@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from safetensors.torch import load_file
 
+from antiphon.cli.train import NOTHING_LEARNT
+
 Command = Callable[..., Any]
 OTHER_LETTERS = "e f\tf e\ng h\th g\ne e\te e\nf g h\th g f\n"
 
@@ -67,7 +69,7 @@ def test_the_remedy_works(antiphon: Command, tiny: Path, model: str, few: Path, 
     assert copied.endswith("tensors copied")
     run = tmp_path / "run"
     trained = antiphon("train", str(tiny), *options, "model.decoder.freeze=true", "--out", str(run))
-    assert trained.code == 0, trained.err
+    assert trained.code in (0, NOTHING_LEARNT), trained.err
     before, after = (load_file(Path(folder) / "model.safetensors") for folder in (model, run))
     names = [name for name in before if name.startswith("decoder.")]
     assert names

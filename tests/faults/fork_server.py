@@ -111,6 +111,7 @@ def install(order: dict[str, Any]) -> Callable[[], None]:
     from antiphon.training import checkpoints, endings, evaluator, loop, run_folder
     from antiphon.training import run as train
 
+    train.unigram_loss = lambda *_: 99.0  # which every run is below: in 14 updates none learns much
     if not order["pictures"]:
         endings._draw_plots = lambda _: None
     if order["spoilt"]:

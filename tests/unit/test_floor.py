@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -20,10 +21,15 @@ STREAM = {**LINES, "data": {**LINES["data"], "window": 2}}  # type: ignore[dict-
 TINY = {"embedding": 2, "size": 2}
 
 
-def prepared_generator(folder: Path, values: dict[str, object]) -> tuple[Generator, float, int]:
+TRAIN, DEV = ("x\tab\n", "y\ta\n"), ("p\tab\n", "p\tb\n", "q\taa\n")  # one of them with two references
+
+
+def prepared_generator(
+    folder: Path, values: dict[str, object], train: Sequence[str] = TRAIN, dev: Sequence[str] = DEV
+) -> tuple[Generator, float, int]:
     """A generator, the loss of the unigram model, and the number of tokens that dev_loss counts."""
-    (folder / "train.tsv").write_text("x\tab\ny\ta\n")
-    (folder / "dev.tsv").write_text("p\tab\np\tb\nq\taa\n")  # one of them with two references
+    (folder / "train.tsv").write_text("".join(train))
+    (folder / "dev.tsv").write_text("".join(dev))
     (folder / "train.txt").write_text("ab\na\n")
     (folder / "dev.txt").write_text("ab\nb\naa\n")
     language_model = "model" in values
@@ -39,16 +45,27 @@ def prepared_generator(folder: Path, values: dict[str, object]) -> tuple[Generat
 
 @pytest.mark.parametrize("values", [PAIRS, LINES, STREAM], ids=["pairs", "lines", "stream"])
 def test_the_unigram_loss_on_paper(values: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Trained on ab. a. (a point is the end): a 2, b 1, end 2, and one more for each token of the vocabulary.
+    """Trained on ab. a. (a point is the end): a 2, b 1, and one more for each token; lengths 1 and 2, and 0, 1, 2 more.
 
-    Measured on ab. b. aa., which has three a, two b and three ends: the tokens of which dev_loss is the mean.
+    Measured on ab. b. aa., which has three a, two b and three ends: the tokens of which dev_loss is the mean. In a
+    stream the ends are tokens, too.
     """
     monkeypatch.chdir(tmp_path)
     generator, found, tokens = prepared_generator(tmp_path, values)
-    total = 5 + generator.target_tokenizer.size
-    nats = [math.log(total / count) for count in (3, 2, 3)]
+    stream = generator.config.data.window is not None
+    total = generator.target_tokenizer.size + (5 if stream else 3)
+    nats = [math.log(total / count) for count in (3, 2)]
+    end = math.log(total / 3) if stream else math.log(5 / 2)
     assert tokens == 8
-    assert found == pytest.approx((3 * nats[0] + 2 * nats[1] + 3 * nats[2]) / 8)
+    assert found == pytest.approx((3 * nats[0] + 2 * nats[1] + 3 * end) / 8)
+
+
+def test_no_network_that_ignores_its_source_is_below_the_floor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Labels have one token and its end: the best is the entropy of the label, and nothing for the end."""
+    monkeypatch.chdir(tmp_path)
+    lines = [f"x{number}\t{'ab'[number % 2]}\n" for number in range(4000)]
+    _, found, _ = prepared_generator(tmp_path, PAIRS, train=lines, dev=["p\ta\n", "q\tb\n"])
+    assert found == pytest.approx(math.log(2) / 2, rel=0.01)
 
 
 @pytest.mark.parametrize(

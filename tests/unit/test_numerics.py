@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -62,6 +64,13 @@ def test_a_machine_is_measured_once(cache: Path, monkeypatch: pytest.MonkeyPatch
     assert json.loads(cache.read_text())["machine"] == "another processor"
 
 
+def test_only_the_work_of_this_process_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a clock on which each product takes three seconds with the usual kernels, and one with the others."""
+    seconds = itertools.accumulate(itertools.cycle((0.0, 3.0, 0.0, 1.0)))
+    monkeypatch.setattr(numerics, "time", SimpleNamespace(process_time=lambda: next(seconds)))
+    assert numerics.measure_matmul().speedup == 3.0
+
+
 @pytest.mark.parametrize("content", ["", "[]", '{"machine": 1}', "\x00", '{"speedup": "fast"}'])
 def test_an_unreadable_measurement_is_made_again(cache: Path, monkeypatch: pytest.MonkeyPatch, content: str) -> None:
     cache.write_text(content)
@@ -92,6 +101,19 @@ def test_the_reason_is_given(probe: MatmulProbe, setting: str, words: str) -> No
     with matmul_precision(setting):
         assert f"matrix products '{setting}'" in probe.describe()
         assert words in probe.describe()
+
+
+def test_an_older_glibc_gets_the_highest_threshold_that_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, int]] = []
+
+    def mallopt(option: int, size: int) -> int:
+        asked.append((option, size))
+        return int(option != numerics.M_MMAP_THRESHOLD or size <= 32 * 2**20)
+
+    monkeypatch.setattr(numerics.platform, "libc_ver", lambda: ("glibc", "2.31"))
+    monkeypatch.setattr(numerics.ctypes, "CDLL", lambda _: SimpleNamespace(mallopt=mallopt))
+    assert keep_freed_memory()
+    assert asked[1:] == [(-3, 32 * 2**20), (-1, 2**31 - 1)]
 
 
 def test_freed_memory_is_kept_where_glibc_is(monkeypatch: pytest.MonkeyPatch) -> None:

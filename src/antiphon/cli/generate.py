@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Unpack
 
 import typer
 
-from antiphon.cli.io import FlagCounter, in_batches, input_lines, print_json, print_line, print_text, say_dropped
+from antiphon.cli.io import (
+    FlagCounter,
+    in_batches,
+    input_lines,
+    is_pipe,
+    print_json,
+    print_line,
+    print_text,
+    say_dropped,
+)
 from antiphon.cli.options import CombineOption, RunArgument, WithOption, load_generator, with_search_flags
 from antiphon.inference.options import STEP_ENGINES, SearchKeywords
 
@@ -85,9 +94,11 @@ class InputLines(NamedTuple):
 def source_lines(generator: Generator, file: str | None) -> InputLines:
     """The sources of a table, or the lines of a file or stdin, with paths relative to the file or working directory."""
     from antiphon.data.source import SourcePaths
-    from antiphon.data.tables import has_columns
+    from antiphon.data.tables import has_columns, is_keyed
 
-    if file not in (None, "-") and has_columns(Path(str(file)), generator.config.data):
+    path = None if file in (None, "-") else Path(str(file))
+    # The columns of a pipe cannot be looked at before it is read.
+    if path is not None and (is_keyed(path) if is_pipe(file) else has_columns(path, generator.config.data)):
         return InputLines(table_inputs(generator, str(file)), str)
     paths = SourcePaths.of_lines(generator.config.data, None if file == "-" else file)
     return InputLines(input_lines(file), paths.resolve_line)

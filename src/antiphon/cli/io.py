@@ -23,8 +23,9 @@ from antiphon.errors import UserError
 from antiphon.text import nearest, visible
 
 __all__ = [
-    "METRICS", "FlagCounter", "check_metrics", "in_batches", "input_lines", "one_line", "pair_files", "print_json",
-    "print_line", "print_table", "print_text", "program", "say", "say_dropped", "say_dropped_lines", "to_json_line",
+    "METRICS", "FlagCounter", "check_metrics", "in_batches", "input_lines", "is_pipe", "one_line", "pair_files",
+    "print_json", "print_line", "print_table", "print_text", "program", "say", "say_dropped", "say_dropped_lines",
+    "to_json_line",
 ]  # fmt: skip
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")  # C0, DEL and C1: every escape sequence begins with one

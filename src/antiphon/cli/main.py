@@ -15,7 +15,7 @@ import tempfile
 import traceback
 import warnings
 from types import FrameType
-from typing import Annotated, Any, NoReturn, cast
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -112,9 +112,12 @@ def commands() -> Any:  # noqa: ANN401 (the type moved between versions of typer
 def run(arguments: list[str] | None = None) -> int:
     """Run a command line and return its exit code."""
     warnings.formatwarning = format_warning
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            cast(Any, stream).reconfigure(encoding="utf-8", errors="backslashreplace")
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed by the caller: `antiphon train ... >&-`
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 (until the end)
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
         code = commands().main(arguments, prog_name="antiphon", standalone_mode=False)
         sys.stdout.flush()

@@ -263,7 +263,7 @@ class TrainingConfig(Section):
     min_updates: Natural = Field(
         1000,
         description="patience counts only after this many updates, and once the dev loss has been 5 % below that of a "
-        "unigram model (the frequencies of the target tokens alone)",
+        "unigram model (the frequencies of target tokens and lengths alone)",
     )
     dev_examples: Positive = Field(500, description="dev examples decoded at each evaluation (the loss takes all)")
     keep: Positive = Field(2, description="checkpoints kept beside the best")

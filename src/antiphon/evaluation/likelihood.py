@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -136,18 +137,31 @@ def _size(text: str) -> tuple[int, int]:
 
 
 def unigram_loss(generator: Generator, examples: list[Example], train: Ragged) -> float:
-    """The loss of a model that knows the frequency of each target token in training and nothing else.
+    """The loss of a model that knows how often each target token and each length is in training, and nothing else.
 
-    Frequencies are counted with their ends, plus one for each token of the vocabulary.
+    An end costs -log p(length), since a network learns lengths long before it looks at the source. One is added to the
+    count of each token and each length. A stream has no lengths: its line ends are tokens.
     """
-    size = generator.target_tokenizer.size
+    size, rows = generator.target_tokenizer.size, _target_ids(generator, examples)
     counts = np.ones(size)
     for first in range(0, len(train.ids), AT_ONCE):
         counts += np.bincount(train.ids[first : first + AT_ONCE], minlength=size)
-    if generator.config.data.window is None:
-        counts[generator.codec.end] += len(train)
-    nats = np.log(counts.sum()) - np.log(counts)
-    return float(nats[np.concatenate([np.array(row) for row in _target_ids(generator, examples)])].mean())
+    if generator.config.data.window is not None:
+        return float(_frequency_nats(counts)[_joined(rows)].mean())
+    lengths = [len(row) - 1 for row in rows]
+    seen = np.bincount(np.diff(train.offsets), minlength=max(lengths) + 1).astype(np.float64)
+    of_lengths = _frequency_nats(1.0 + seen)
+    nats = _frequency_nats(counts)[_joined(row[:-1] for row in rows)].sum() + of_lengths[lengths].sum()
+    return float(nats / sum(map(len, rows)))
+
+
+def _frequency_nats(counts: Floats) -> Floats:
+    """-log of the share of each count."""
+    return np.asarray(np.log(counts.sum()) - np.log(counts))
+
+
+def _joined(rows: Iterable[list[int]]) -> Ints:
+    return np.fromiter(chain.from_iterable(rows), np.int64)
 
 
 def _target_ids(generator: Generator, examples: list[Example]) -> list[list[int]]:
@@ -165,7 +179,7 @@ def _stream_likelihood(generator: Generator, examples: list[Example]) -> Likelih
     rows = _target_ids(generator, examples)
     lengths = np.array([len(row) for row in rows])
     sizes = np.array([_size(example.references[0]) for example in examples], dtype=np.float64).reshape(-1, 2)
-    ids = np.concatenate([np.array(row, dtype=np.int64) for row in rows])
+    ids = _joined(rows)
     spread = np.repeat(sizes / lengths[:, None], lengths, axis=0)  # [n, 2]
     table = np.column_stack([stream_nats(generator, ids), np.ones(len(ids)), spread])
     return Likelihoods(np.add.reduceat(table, np.arange(0, len(ids), window)), _sums(table, lengths))

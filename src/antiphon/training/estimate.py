@@ -34,8 +34,8 @@ class TrainingEstimate:
         """One line for the user."""
         epoch, total = duration(self.seconds_per_epoch), duration(self.seconds_per_epoch * self.epochs)
         memory = f", {self.peak_bytes / 1e9:.1f} GB of memory" if self.peak_bytes is not None else ""
-        many = f"; {self.epochs:.3g} epochs: {total} at most" if self.epochs != 1 else ""
-        return f"estimate: about {epoch} per epoch{many}, evaluations apart{memory}"
+        many = f"; {round(self.epochs, 2):g} epochs: {total} at most" if self.epochs != 1 else ""
+        return f"estimate: {epoch} per epoch{many}, evaluations apart{memory}"
 
 
 def estimate_training(
