@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from fault_runs import ENVIRONMENT, Baseline, ForkServer, checkpoints
 
+from antiphon.cli.train import NOTHING_LEARNT
 from antiphon.files import TEMPORARY
 from antiphon.model_folder import load_model
 
@@ -171,6 +172,6 @@ def test_the_real_command_killed(fork_server: ForkServer, baseline: Baseline, ru
     again = subprocess.run(
         command, cwd=fork_server.folder, env={**ENVIRONMENT, **cache}, capture_output=True, text=True, check=False
     )
-    assert again.returncode == 0, again.stderr
+    assert again.returncode in (0, NOTHING_LEARNT), again.stderr  # 14 updates teach little
     assert again.stdout == f"{run}\n"
     baseline.assert_same_end(run)
