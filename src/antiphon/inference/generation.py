@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -11,8 +12,8 @@ from antiphon.search.hypothesis import normalised_score
 from antiphon.search.trace import SearchTree
 
 __all__ = [
-    "Alternative", "AttentionHeads", "Copies", "Generation", "ScoredTarget", "SourceSpan", "TokenAlternative",
-    "TokenTree", "join_parts",
+    "Alternative", "AttentionHeads", "Copies", "Generation", "ScoredTarget", "Scores", "SourceSpan",
+    "TokenAlternative", "TokenTree", "join_parts",
 ]  # fmt: skip
 
 
@@ -114,6 +115,15 @@ class ScoredTarget:
     tokens: list[str]
     log_probs: list[float]
     flags: list[str]
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The scored targets of a file or table, and what was left out."""
+
+    targets: list[ScoredTarget]
+    lines: list[int]  # of each in its file, or its row in memory, from 1
+    dropped: dict[str, Any]  # the lines that could not be used, by reason
 
 
 def join_parts(parts: list[Generation], length_penalty: float) -> Generation:
