@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -70,7 +71,7 @@ class SourceSpan:
     grid: tuple[int, int] | None = None  # rows and columns of the positions of an image
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Generation:
     """An answer with its scores, attention and flags."""
 
@@ -85,6 +86,14 @@ class Generation:
     flags: list[str] = field(default_factory=list)
     alternatives: list[Alternative] = field(default_factory=list)  # the n best, this one first
     spans: list[SourceSpan] = field(default_factory=list)  # one for each source; a language model has none
+
+    def __repr__(self) -> str:
+        flags = f", flags={self.flags}" if self.flags else ""
+        return f"Generation({self.text!r}, score={self.score:.4g}{flags})"
+
+    def _repr_html_(self) -> str:
+        # By name: plots stand above this module, and only a notebook needs one.
+        return str(importlib.import_module("antiphon.plots.notebook_views").generation_html(self))
 
 
 @dataclass(frozen=True)
