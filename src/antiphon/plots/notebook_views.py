@@ -42,7 +42,7 @@ def _picture(answer: Generation, span: SourceSpan) -> str:
         draw_attention_matrix(weights, columns, answer.tokens, path, copy_probs=copied)
         content = base64.b64encode(path.read_bytes()).decode("ascii")
     about = f"attention from {_shown(answer.text)} to {_shown(span.text)}"
-    return f'<img style="max-width: 100%; zoom: 0.5" src="data:image/png;base64,{content}" alt="{about}">'
+    return f'<img style="max-width: 100%" src="data:image/png;base64,{content}" alt="{about}">'
 
 
 def _shown(text: str) -> str:
