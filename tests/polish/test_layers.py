@@ -17,6 +17,7 @@ from source_tree import TREES as MODULES
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("_version", "errors", "registry", "sequence", "text"),
     ("files",),
+    ("cache",),
     ("config",),
     ("data", "search"),
     ("autoconfig", "models", "ngrams"),

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
+from antiphon.cache import hold_entry, trim_cache
 from antiphon.config.schema import DataConfig
 from antiphon.errors import DataError
 from antiphon.files import cache_folder, disk_errors, write_bytes
@@ -142,7 +143,8 @@ def _transpose(rows: Sequence[Any], names: list[str]) -> dict[str, list[Any]]:
     ]
     if wrong:
         wanted = f"each row needs {plural(len(names), 'items')} ({', '.join(names)})"
-        raise DataError([*_first_few(wrong), f"{wanted}, in this order"])
+        where = "data.source.column and data.target.column, in this order"
+        raise DataError([*_first_few(wrong), f"{wanted}: {where}"])
     return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
 
 
@@ -162,10 +164,12 @@ def _write(columns: Mapping[str, list[Any]]) -> str:
     rows = (dict(zip(plain, values, strict=True)) for values in zip(*plain.values(), strict=True))
     content = b"".join(_json_line(row) for row in rows)
     path = cache_folder() / "examples" / f"{hashlib.sha256(content).hexdigest()[:32]}.jsonl"
-    if not path.is_file():
+    if not hold_entry(path):
         with disk_errors(path, "set ANTIPHON_CACHE to another folder"):
             path.parent.mkdir(parents=True, exist_ok=True)
         write_bytes(path, content)
+        hold_entry(path)
+        trim_cache()
     return str(path)
 
 
