@@ -52,6 +52,6 @@ $(VENV)/demo: $(VENV)/constraints.txt pyproject.toml
 	@touch $@
 
 $(VENV)/dev: $(VENV)/constraints.txt pyproject.toml
-	@echo "installing antiphon and what its tests need (without torch about 200 MB)"
+	@echo "installing antiphon and what its tests need (without torch about 280 MB)"
 	@$(PIP) --editable '.[dev]'
 	@touch $@

@@ -19,10 +19,12 @@ if TYPE_CHECKING:
         explain,
         export_model,
         import_model,
+        init,
         joint,
         load,
         map_sentences,
         positions,
+        score,
         shortlist,
         train,
         tree,
@@ -31,15 +33,19 @@ if TYPE_CHECKING:
     from antiphon.inference.generation import Generation
     from antiphon.inference.generator import Generator
     from antiphon.registry import register_encoder, register_metric, register_score
+    from antiphon.training.callbacks import Callback
+    from antiphon.training.display import Display
 
 __all__ = [
-    "AntiphonError", "Generation", "Generator", "UserError", "__version__", "check", "evaluate", "explain",
-    "export_model", "import_model", "joint", "load", "map_sentences", "positions", "register_encoder",
-    "register_metric", "register_score", "shortlist", "train", "tree",
+    "AntiphonError", "Callback", "Display", "Generation", "Generator", "UserError", "__version__", "check", "evaluate",
+    "explain", "export_model", "import_model", "init", "joint", "load", "map_sentences", "positions",
+    "register_encoder", "register_metric", "register_score", "score", "shortlist", "train", "tree",
 ]  # fmt: skip
 
 _HOMES = {
     "AntiphonError": "antiphon.errors",
+    "Callback": "antiphon.training.callbacks",
+    "Display": "antiphon.training.display",
     "Generation": "antiphon.inference.generation",
     "Generator": "antiphon.inference.generator",
     "UserError": "antiphon.errors",

@@ -8,10 +8,23 @@ from typing import Any, Unpack
 
 from numpy.typing import NDArray
 
+from antiphon.arguments import (
+    AnyConfig,
+    AnyRun,
+    file_names,
+    readable_examples,
+    refuse,
+    usable_config,
+    whole_config,
+    wrong_config,
+    wrong_run,
+    wrong_type,
+)
 from antiphon.autoconfig.columns import is_table
-from antiphon.config.load import read_config, usable_part
-from antiphon.config.schema import Config, DataConfig, TextConfig
+from antiphon.autoconfig.suggest import Suggestion, suggest_config
+from antiphon.config.schema import DataConfig, TextConfig
 from antiphon.data.encode import nothing_usable, usable_pairs
+from antiphon.data.in_memory import Examples, is_in_memory, kind_problem, store_all
 from antiphon.data.lines import read_lines
 from antiphon.data.pairs import DropLog, Example, file_paths, group, read_pairs
 from antiphon.data.source import SourcePaths
@@ -22,7 +35,7 @@ from antiphon.export.base import export_model as write_export
 from antiphon.export.huggingface_read import import_folder
 from antiphon.inference.engine import LoadedModel
 from antiphon.inference.ensemble import Combine, ensemble_of
-from antiphon.inference.generation import Generation, TokenTree
+from antiphon.inference.generation import Generation, Scores, TokenTree
 from antiphon.inference.generator import Generator
 from antiphon.inference.options import SearchKeywords
 from antiphon.model_folder import open_model
@@ -32,15 +45,41 @@ from antiphon.plots.attention_views import AttentionKind, explain_attention
 from antiphon.plots.positional_encoding import draw_positions, position_tables
 from antiphon.plots.search_tree import draw_tree
 from antiphon.plots.sentence_map import Pool, SentenceMap, draw_map, make_map
+from antiphon.training.callbacks import Callback
 from antiphon.training.check import CheckReport, check_run
 from antiphon.training.display import Display
+from antiphon.training.notebook import DisplayName, chosen_display
 from antiphon.training.run import train_run
 from antiphon.training.side_models import make_joint, make_shortlist
 
 __all__ = [
-    "CheckReport", "check", "evaluate", "explain", "export_model", "import_model", "joint", "load", "map_sentences",
-    "positions", "read_examples", "read_inputs", "read_sentences", "shortlist", "train", "tree",
+    "CheckReport", "check", "evaluate", "explain", "export_model", "import_model", "init", "joint", "load",
+    "map_sentences", "positions", "read_examples", "read_inputs", "read_sentences", "score", "shortlist", "train",
+    "tree",
 ]  # fmt: skip
+
+
+def _opened(run: AnyRun) -> Generator:
+    return run if isinstance(run, Generator) else load(run)
+
+
+def init(
+    data: Examples, *, source: str | int | Sequence[str | int] = (), target: str | int | Sequence[str | int] = ()
+) -> Suggestion:
+    """Inspect examples and return a `config` for them, the `reasons` for its values, and `warnings`.
+
+    `source` and `target` are columns to read, by name or number; the others are found. Examples in memory are stored in
+    the cache, and `config.data.train` names the file.
+    """
+    refuse(kind_problem("data", data))
+    sources, targets = (
+        [str(name) for name in ([side] if isinstance(side, str | int) else side)] for side in (source, target)
+    )
+    if is_in_memory(data):
+        file, usual_sources, usual_target = store_all(data)
+        return suggest_config([file], sources or usual_sources, targets or usual_target)
+    files = file_names(data)
+    return suggest_config([files] if isinstance(files, str) else files, sources, targets)
 
 
 def load(run: str | Path | Sequence[str | Path], *, combine: Combine = "arithmetic") -> Generator:
@@ -81,66 +120,90 @@ def joint(run: str | Path, *, say: Callable[[str], None] = lambda _: None) -> Jo
 
 
 def train(
-    config: Config | str | Path,
+    config: AnyConfig,
     out: str | Path | None = None,
     overrides: Sequence[str] = (),
     *,
+    data: Examples | None = None,
+    dev: Examples | None = None,
     fresh: bool = False,
-    display: Display | None = None,
+    display: Display | DisplayName | None = "auto",
+    callbacks: Sequence[Callback] = (),
 ) -> Path:
     """Train, resume or extend a run; return its folder, which `load` takes.
+
+    `config` is a file, a recipe's name, a dict or a Config. `data` and `dev` take the place of data.train and data.dev;
+    with `data` alone, dev is held out of it. Examples may be files, a list of pairs, a pandas DataFrame or a
+    datasets.Dataset, also inside a dict.
+
+    `display` is auto, plain (lines on stderr), terminal (a bar) or notebook; None shows nothing, and an object of a
+    subclass of `Display` shows what it likes. `callbacks` are told of updates and evaluations: see `Callback`.
 
     `learnt` in its summary.json is false, with `problem` and `advice`, if the run has ended without having learnt more
     than the frequency of the output tokens.
     """
-    chosen = _read(config, overrides)
-    name = "run" if isinstance(config, Config) else Path(config).stem
+    shown, problem = chosen_display(display)
+    wrong = [wrong_type("callbacks", callback, Callback, "objects of antiphon.Callback") for callback in callbacks]
+    chosen = whole_config(config, overrides, data, dev, problems=[problem, *wrong])
+    name = Path(config).stem if isinstance(config, str | Path) else "run"
     folder = Path(out) if out is not None else Path("runs") / name
-    train_run(chosen, folder, display=display or Display(), fresh=fresh)
+    train_run(chosen, folder, display=shown, fresh=fresh, callbacks=callbacks)
     return folder
 
 
-def _read(config: Config | str | Path, overrides: Sequence[str]) -> Config:
-    if not isinstance(config, Config):
-        return read_config(config, overrides)
-    if overrides:
-        raise UserError("overrides: they change a file or a recipe, and a Config was given; change the Config itself")
-    return config
-
-
-def read_examples(generator: Generator, files: str | list[str]) -> tuple[list[Example], DropLog]:
-    """The pairs of a file, read as the model's config says; lines that cannot be used are counted."""
-    dropped = DropLog()
-    data = generator.config.data
-    examples = group(usable_pairs(files, data, generator.source, dropped))
-    if not examples:
+def read_examples(generator: Generator, examples: Examples) -> tuple[list[Example], DropLog]:
+    """The pairs of a file or in memory, read as the model's config says; lines that cannot be used are counted."""
+    dropped, (files, data) = DropLog(), readable_examples(generator.config.data, examples)
+    found = group(usable_pairs(files, data, generator.source, dropped))
+    if not found:
         raise nothing_usable(files, data, dropped)
-    return examples, dropped
+    return found, dropped
+
+
+def score(run: AnyRun, examples: Examples, *, batch_size: int | None = None) -> Scores:
+    """log p(target | source) of given targets, or log p(text) of a language model: `targets`, one for each pair.
+
+    `lines` are their lines in the file, or rows in memory, from 1; `dropped` counts those that could not be used.
+    """
+    refuse(wrong_run(run), kind_problem("examples", examples))
+    generator, dropped = _opened(run), DropLog()
+    files, data = readable_examples(generator.config.data, examples)
+    pairs = list(usable_pairs(files, data, generator.source, dropped))
+    if not pairs:
+        raise nothing_usable(files, data, dropped)
+    targets = generator.score([(pair.source, pair.target) for pair in pairs], batch_size=batch_size)
+    return Scores(targets, [pair.line for pair in pairs], dropped.facts())
 
 
 def evaluate(
-    generator: Generator,
-    files: str | list[str],
+    run: AnyRun,
+    examples: Examples,
     *,
-    metrics: list[str] | None = None,
+    metrics: Sequence[str] | None = None,
     **options: Unpack[SearchKeywords],
 ) -> Evaluation:
-    """Metrics on a file of pairs, with 95 % bootstrap intervals.
+    """Metrics on pairs, with 95 % bootstrap intervals.
+
+    `run` is a folder or a loaded model. `examples` are a file, two parallel files, a list of pairs, a pandas DataFrame
+    or a datasets.Dataset with the columns of the model's configuration.
 
     The result's `predictions` have the answer, flags and metrics of each example; `worst(5)` returns the worst of them.
     """
-    examples, dropped = read_examples(generator, files)
+    wrong = None if metrics is None else wrong_type("metrics", metrics, (list, tuple), "a list of names")
+    refuse(wrong_run(run), kind_problem("examples", examples), wrong)
+    generator = _opened(run)
+    found, dropped = read_examples(generator, examples)
     return evaluate_examples(
         generator,
-        examples,
-        metrics=metrics or list(generator.config.evaluation.metrics),
+        found,
+        metrics=list(metrics or generator.config.evaluation.metrics),
         dropped=dropped.facts(),
         **options,
     )
 
 
 def explain(
-    generator: Generator,
+    run: AnyRun,
     text: str,
     out: str | Path,
     *,
@@ -157,15 +220,16 @@ def explain(
     `attention` is cross (from the answer to the source), own (within the answer) or source (within the source); None is
     the first of them that the model has. Several heads make a grid; `layer` and `head`, from 1, select among them.
     """
-    path = Path(out)
-    return explain_attention(generator, text, path, kind=attention, layer=layer, head=head, **options).answer
+    refuse(
+        wrong_run(run), wrong_type("text", text, str, "one text"), wrong_type("out", out, (str, Path), "a file name")
+    )
+    return explain_attention(_opened(run), text, Path(out), kind=attention, layer=layer, head=head, **options).answer
 
 
-def tree(
-    generator: Generator, text: str, out: str | Path, *, pruned: int = 3, **options: Unpack[SearchKeywords]
-) -> TokenTree:
+def tree(run: AnyRun, text: str, out: str | Path, *, pruned: int = 3, **options: Unpack[SearchKeywords]) -> TokenTree:
     """Draw the tree of a beam search: PNG or SVG by the file's suffix."""
-    explained = generator.tree(text, pruned=pruned, **options)
+    refuse(wrong_run(run), wrong_type("text", text, str, "one text"))
+    explained = _opened(run).tree(text, pruned=pruned, **options)
     draw_tree(explained.tree, explained.symbols, Path(out), title=text)
     return explained
 
@@ -253,25 +317,18 @@ def map_sentences(
 
 
 def check(
-    config: Config | str | Path,
+    config: AnyConfig,
     overrides: Sequence[str] = (),
     *,
     say: Callable[[str], None] = lambda _: None,
 ) -> CheckReport:
     """Report all problems of a configuration and its data, without training."""
+    refuse(wrong_config(config))
     try:
-        chosen = _read(config, overrides)
+        chosen = whole_config(config, overrides)
     except ConfigError as error:
-        part = _usable_part(config, overrides)
+        part = usable_config(config, overrides)
         data = check_run(part, say) if part else CheckReport()
         problems = list(dict.fromkeys([*error.problems, *data.problems]))
         return CheckReport(problems, data.warnings, dropped=data.dropped)  # the model of a broken one is not the user's
     return check_run(chosen, say)
-
-
-def _usable_part(config: Config | str | Path, overrides: Sequence[str]) -> Config | None:
-    """The data section of a broken configuration, if that can be read."""
-    try:
-        return None if isinstance(config, Config) else usable_part(config, overrides)
-    except ConfigError:
-        return None

@@ -27,6 +27,7 @@ COMMANDS = [
     "import",
     "bench",
     "recipes",
+    "cache",
     "demo",
 ]
 # Not pydantic: some versions of typer import it themselves for a command's options.

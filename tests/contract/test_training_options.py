@@ -353,6 +353,11 @@ def threads(train: Train) -> None:
         torch.set_num_threads(before)
 
 
+def track(train: Train) -> None:
+    assert list((train(max_updates=1, track=["tensorboard"]).folder / "track" / "tensorboard").glob("events.*"))
+    assert not (train(max_updates=1).folder / "track").exists()
+
+
 def metrics(train: Train) -> None:
     """Of the section evaluation: what is measured at each evaluation, beside training.metric."""
     [row, *_] = train(max_updates=1, evaluation={"metrics": ["cer", "bleu"]}, metric="ter").metrics
@@ -366,7 +371,7 @@ TRAINING_EFFECTS: dict[str, Callable[[Train], None]] = {
     for effect in (
         epochs, max_updates, batch_tokens, accumulate, optimizer, learning_rate, schedule, clip, label_smoothing,
         guided_attention, metric, evaluate_every, checkpoint_every, patience, min_updates, max_minutes, dev_examples,
-        keep, average, bad_updates, noise, scheduled_sampling, seed, threads,
+        keep, average, bad_updates, noise, scheduled_sampling, seed, threads, track,
     )
 }  # fmt: skip
 SECTION_EFFECTS: dict[type[BaseModel], dict[str, Callable[[Train], None]]] = {

@@ -89,7 +89,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which the blocks and mistakes of the page were run."""
     folder = tmp_path_factory.mktemp("extending")
     done = python(folder, "-c", "".join(BLOCKS) + CHECKS)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0, done.stderr
+    assert "\ndone: all " in done.stderr, "the progress of the training"
     return folder
 
 

@@ -17,6 +17,7 @@ from source_tree import TREES as MODULES
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("_version", "errors", "registry", "sequence", "text"),
     ("files",),
+    ("cache",),
     ("config",),
     ("data", "search"),
     ("autoconfig", "models", "ngrams"),
@@ -27,7 +28,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("plots",),
     ("reports",),
     ("training",),
-    ("api",),
+    ("api", "arguments"),
     ("cli",),
 )
 RANK = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}

@@ -22,6 +22,7 @@ from typer.core import TyperGroup
 
 from antiphon._version import __version__
 from antiphon.cli.bench import bench
+from antiphon.cli.cache import cache
 from antiphon.cli.check import check
 from antiphon.cli.demo import demo
 from antiphon.cli.evaluate import evaluate
@@ -98,6 +99,7 @@ for command in (
     import_,
     bench,
     recipes,
+    cache,
     demo,
 ):
     app.command(command.__name__.rstrip("_"))(command)

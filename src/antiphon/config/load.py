@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.resources
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +52,8 @@ KINDS = ("model", "source", "front", "encoder", "context", "decoder", "alignment
 SHORTHANDS = {"ngrams": "lengths", "infill": "share", **dict.fromkeys(KINDS, "kind")}
 
 
-def read_config(name: str | Path, overrides: Sequence[str] = (), *, notices: bool = True) -> Config:
-    """The configuration in a file or recipe, with overrides; ConfigError with everything that is wrong.
+def read_config(name: str | Path | Mapping[str, Any], overrides: Sequence[str] = (), *, notices: bool = True) -> Config:
+    """The configuration in a file, a recipe or a mapping, with overrides; ConfigError with everything that is wrong.
 
     `notices` are warnings about old spellings of keys.
     """
@@ -82,7 +82,7 @@ def _with_plugins(data: Any, problems: list[str]) -> Config | None:  # noqa: ANN
         return None
 
 
-def usable_part(name: str | Path, overrides: Sequence[str] = ()) -> Config | None:
+def usable_part(name: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> Config | None:
     """The data section with defaults for everything else, if that section is valid."""
     data, _ = read_values(name, overrides, notices=False)
     if not isinstance(data, dict):
@@ -111,9 +111,15 @@ def recipe_text(name: str) -> str:
     return importlib.resources.files("antiphon").joinpath("recipes", f"{name}.yaml").read_text(encoding="utf-8")
 
 
-def read_values(name: str | Path, overrides: Sequence[str], *, notices: bool) -> tuple[Any, list[str]]:
-    """The values of the file with the overrides (None: the file is empty), and its errors of syntax."""
-    data, problems = parse_yaml(config_text(name), str(name))
+def read_values(
+    name: str | Path | Mapping[str, Any], overrides: Sequence[str], *, notices: bool
+) -> tuple[Any, list[str]]:
+    """The values of the file or mapping with the overrides (None: the file is empty), and its errors of syntax."""
+    problems: list[str] = []
+    if isinstance(name, Mapping):
+        data = plain_value(name, "the configuration", problems)
+    else:
+        data, problems = parse_yaml(config_text(name), str(name))
     if data is None:
         return None, problems or [f"{name}: holds no configuration; `antiphon init DATA` writes one"]
     old = migrate(data)
@@ -123,6 +129,21 @@ def read_values(name: str | Path, overrides: Sequence[str], *, notices: bool) ->
     for notice in dict.fromkeys(old) if notices else []:
         warnings.warn(notice, FutureWarning, stacklevel=3)
     return data, problems
+
+
+def plain_value(value: object, path: str, problems: list[str]) -> Any:  # noqa: ANN401 (any YAML value)
+    """A copy of a value of Python as YAML has it; a sentence is added for each that YAML has not."""
+    if isinstance(value, Mapping):
+        inside = "" if path == "the configuration" else f"{path}."
+        return {str(key): plain_value(inner, f"{inside}{key}", problems) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_value(item, f"{path}[{number}]", problems) for number, item in enumerate(value)]
+    if isinstance(value, Path):
+        return str(value)
+    if value is not None and not isinstance(value, str | int | float):
+        problems.append(f"{path}: a value of type {type(value).__name__}; write a text, a number, a list or a dict")
+        return None
+    return value
 
 
 def config_text(name: str | Path) -> str:

@@ -275,6 +275,9 @@ class TrainingConfig(Section):
     )
     seed: Annotated[int, Field(ge=0, lt=2**63)] = Field(1, description="the same seed gives the same weights")
     threads: Positive | None = Field(None, description="CPU threads; null: one for each core")
+    track: list[Literal["tensorboard", "wandb", "mlflow"]] = Field(
+        default_factory=list, description="write the figures into RUN/track, too: tensorboard, wandb, mlflow"
+    )
 
 
 class DecodingConfig(Section):

@@ -19,6 +19,7 @@ from importlib import metadata, resources
 from pathlib import Path
 from typing import NamedTuple
 
+from antiphon.cache import hold_entry, trim_cache
 from antiphon.errors import DataError, MissingExtraError
 from antiphon.files import cache_folder, publish_in_cache
 from antiphon.text import nearest
@@ -52,7 +53,7 @@ def resolve(name: str, say: Callable[[str], None] = lambda _: None) -> Path:
     write, package = DATASETS[task]
     folder = cache_folder() / "datasets" / f"{_edition(package) if package else task}-{VERSION}"
     path = folder / f"{split}.tsv"
-    if not path.exists():
+    if not (hold_entry(folder) and path.exists()):
         incomplete = folder.exists()  # before the work: what another process makes meanwhile is complete
         timer = threading.Timer(PATIENCE, say, [f"@{task} is being made in {folder}, this once"])
         timer.start()
@@ -61,6 +62,8 @@ def resolve(name: str, say: Callable[[str], None] = lambda _: None) -> Path:
                 write(temporary)
         finally:
             timer.cancel()
+        hold_entry(folder)
+        trim_cache()
     return path
 
 

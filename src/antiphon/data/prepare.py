@@ -14,6 +14,7 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
+from antiphon.cache import hold_entry, trim_cache
 from antiphon.config.schema import DataConfig, TextConfig
 from antiphon.data.build_source import (
     ReusedTokenizers,
@@ -72,7 +73,7 @@ def prepare(data: DataConfig, say: Callable[[str], None]) -> Prepared:
     hashes = {name: _file_hash(path) for name, path in named}
     reused = reused_tokenizers(data)
     entry = cache_folder() / "data" / _key(data, hashes, reused)
-    if entry.exists():
+    if hold_entry(entry):
         try:
             return _load(entry, data)
         except (OSError, EOFError, ValueError, KeyError, TypeError, IndexError, ModelFolderError):
@@ -80,6 +81,8 @@ def prepare(data: DataConfig, say: Callable[[str], None]) -> Prepared:
             discard(entry)
     with publish_in_cache(entry) as folder:
         build_entry(data, hashes, reused, folder, say)
+    hold_entry(entry)
+    trim_cache()
     return _load(entry, data)
 
 

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -11,8 +13,8 @@ from antiphon.search.hypothesis import normalised_score
 from antiphon.search.trace import SearchTree
 
 __all__ = [
-    "Alternative", "AttentionHeads", "Copies", "Generation", "ScoredTarget", "SourceSpan", "TokenAlternative",
-    "TokenTree", "join_parts",
+    "Alternative", "AttentionHeads", "Copies", "Generation", "ScoredTarget", "Scores", "SourceSpan",
+    "TokenAlternative", "TokenTree", "join_parts",
 ]  # fmt: skip
 
 
@@ -69,7 +71,7 @@ class SourceSpan:
     grid: tuple[int, int] | None = None  # rows and columns of the positions of an image
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Generation:
     """An answer with its scores, attention and flags."""
 
@@ -84,6 +86,14 @@ class Generation:
     flags: list[str] = field(default_factory=list)
     alternatives: list[Alternative] = field(default_factory=list)  # the n best, this one first
     spans: list[SourceSpan] = field(default_factory=list)  # one for each source; a language model has none
+
+    def __repr__(self) -> str:
+        flags = f", flags={self.flags}" if self.flags else ""
+        return f"Generation({self.text!r}, score={self.score:.4g}{flags})"
+
+    def _repr_html_(self) -> str:
+        # By name: plots stand above this module, and only a notebook needs one.
+        return str(importlib.import_module("antiphon.plots.notebook_views").generation_html(self))
 
 
 @dataclass(frozen=True)
@@ -114,6 +124,15 @@ class ScoredTarget:
     tokens: list[str]
     log_probs: list[float]
     flags: list[str]
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The scored targets of a file or table, and what was left out."""
+
+    targets: list[ScoredTarget]
+    lines: list[int]  # of each in its file, or its row in memory, from 1
+    dropped: dict[str, Any]  # the lines that could not be used, by reason
 
 
 def join_parts(parts: list[Generation], length_penalty: float) -> Generation:

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from html import escape
 from typing import Unpack, cast, overload
 
 from antiphon.config.networks import ConcatenatedConfig, EncoderDecoderConfig, learnt_positions
@@ -54,6 +55,28 @@ class Generator:
         self.rerankers, self.flag_limits = loaded.rerankers, loaded.flag_limits
         self.limits = Limits.of(self.config, self.codec.context_length)
 
+    def __repr__(self) -> str:
+        return f"Generator({', '.join(self._facts().values())})"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th>{escape(name)}</th><td>{escape(fact)}</td></tr>" for name, fact in self._facts().items()
+        )
+        return f"<table>{rows}</table>"
+
+    def _facts(self) -> dict[str, str]:
+        model, data = self.config.model, self.config.data
+        encoders = " + ".join(encoder.kind for encoder in getattr(model, "encoders", []))
+        network = f"{encoders} → {model.decoder.kind}" if encoders else model.decoder.kind
+        own = isinstance(self.engine, TorchEngine)
+        facts = {
+            "network": f"{model.kind} {network}",
+            "size": f"{self.model.parameter_count:,} parameters" if own else f"exported to {self.engine.name}",
+            "target": f"{self.target_tokenizer.size:,} {data.target.tokens}",
+        }
+        kinds = [source.tokens if source.kind == "text" else source.kind for source in data.sources]
+        return {**facts, "source": f"from {' + '.join(kinds)}"} if kinds else facts
+
     @property
     def model(self) -> SequenceModel:
         """The network."""
@@ -93,7 +116,7 @@ class Generator:
         sentences and answered in parts. `weights=False` saves the forward pass for attention; `heads=True` returns the
         attention of every layer and head, and splits no text.
         """
-        many = [texts] if isinstance(texts, str) else texts
+        many = _texts(texts)
         chosen = self.search_options(options)
         pipeline = AnswerPipeline(
             self.engine, self.codec, self.rerankers, chosen, self.flag_limits, weights=weights, heads=heads
@@ -238,6 +261,17 @@ class Generator:
             if unknown:
                 raise UserError(f"prefix {text!r}: the model does not know {', '.join(map(repr, unknown))}; change it")
         return [self.target_tokenizer.encode(text) if text else [] for text in texts]
+
+
+def _texts(texts: object) -> list[str]:
+    """One text or many as a list; UserError for anything else."""
+    many = [texts] if isinstance(texts, str) else list(texts) if isinstance(texts, list | tuple) else None
+    if many is None or not all(isinstance(text, str) for text in many):
+        wrong = texts if many is None else next(text for text in many if not isinstance(text, str))
+        raise UserError(
+            f"texts: a value of type {type(wrong).__name__}; give a text or a list of texts (of a Series: .tolist())"
+        )
+    return many
 
 
 def _sample_keys(texts: list[str], seen: Counter[int]) -> list[tuple[int, ...]]:

@@ -23,6 +23,7 @@ from antiphon.training.estimate import estimate_training
 from antiphon.training.numerics import cpu_threads, matmul_precision, probe_matmul
 from antiphon.training.run import build_batches
 from antiphon.training.step import ctc_length_warnings, training_step
+from antiphon.training.trackers import missing_trackers
 from antiphon.training.transfer import missing_runs, transfer_weights
 
 __all__ = ["CheckReport", "check_run"]
@@ -42,6 +43,7 @@ class CheckReport:
 def check_run(config: Config, log: Callable[[str], None]) -> CheckReport:
     """Read all data, build the model and try one batch."""
     missing = [*_tokenizer_problems(config.data), *missing_runs(config.model)]
+    missing += missing_trackers(config.training.track)
     problems = list(dict.fromkeys([*check_config(config), *_file_problems(config.data), *missing]))
     if problems:
         return CheckReport(problems=problems)

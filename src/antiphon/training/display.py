@@ -14,7 +14,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from antiphon.text import visible
 
-__all__ = ["DevSample", "Display", "StopRequested", "StopSignals", "open_display"]
+__all__ = [
+    "DevSample", "Display", "Figures", "LiveDisplay", "PlainDisplay", "StopRequested", "StopSignals", "open_display",
+]  # fmt: skip
 
 # Ctrl-C and SIGTERM are remembered; the loop checks between batches whether to stop.
 
@@ -52,6 +54,10 @@ class StopSignals:
         if self.exit_code is not None:
             os._exit(code)  # every write is a rename, so no file is left half written
         self.exit_code = code
+
+    def stop(self) -> None:
+        """Stop as after Ctrl-C."""
+        self.exit_code = EXIT_CODES[signal.SIGINT]
 
     def check(self) -> None:
         """Raise StopRequested after a signal."""

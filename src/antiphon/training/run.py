@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
@@ -15,13 +15,14 @@ from antiphon.data.batches import Batches, PairBatches, PrefetchedBatches, Strea
 from antiphon.data.build_source import is_file
 from antiphon.data.prepare import Prepared, prepare
 from antiphon.data.tokenizers import Tokenizer, line_end
-from antiphon.errors import ConfigError
+from antiphon.errors import ConfigError, MissingExtraError
 from antiphon.evaluation.likelihood import unigram_loss
 from antiphon.inference.flags import FLAGS, learn_limits
 from antiphon.inference.generator import Generator
 from antiphon.model_folder import LoadedModel, fresh_model, is_intact, save_config, save_model
 from antiphon.models.decoders.plain import PlainState
 from antiphon.ngrams.joint import JOINT, JointNgrams
+from antiphon.training.callbacks import Callback, DisplayWithCallbacks
 from antiphon.training.checkpoints import Checkpoint, Checkpoints, Progress
 from antiphon.training.display import Display, StopSignals
 from antiphon.training.endings import Run, is_finished, key_to_go_on, say_problem, train_to_the_end, write_pages
@@ -45,15 +46,20 @@ from antiphon.training.run_folder import (
 )
 from antiphon.training.side_models import joint_of
 from antiphon.training.step import ctc_length_warnings
+from antiphon.training.trackers import missing_trackers, open_trackers
 from antiphon.training.transfer import check_transfer, freeze_parts, refuse_transfer_from_self, transfer_weights
 
 __all__ = ["build_batches", "train_run"]
 
 
-def train_run(config: Config, out: Path, *, display: Display, fresh: bool = False) -> None:
+def train_run(
+    config: Config, out: Path, *, display: Display, fresh: bool = False, callbacks: Sequence[Callback] = ()
+) -> None:
     """Train, or resume or extend the run in the folder. A signal saves everything and raises Interrupted."""
     if problems := check_config(config):
         raise ConfigError(problems)
+    if missing := missing_trackers(config.training.track):
+        raise MissingExtraError(missing)
     folder, transfers = RunFolder(out), _transfers(config.model)
     if transfers:
         refuse_transfer_from_self(config, out)
@@ -71,17 +77,21 @@ def train_run(config: Config, out: Path, *, display: Display, fresh: bool = Fals
         keep_freed_memory()
         precision = probe_matmul().precision_for(Checkpoints(folder.checkpoints).matmul_precision())
         with cpu_threads(config.training.threads), matmul_precision(precision), StopSignals() as signals:
-            run = _set_up(config, folder, prepared, display, signals.check)
-            _go_on(run, prepared, changes, joint)
+            told = DisplayWithCallbacks(display, callbacks, outcome=lambda: folder.outcome, stop=signals.stop)
+            run = _set_up(config, folder, prepared, told, signals.check)
+            _go_on(run, prepared, changes, joint, told)
 
 
-def _go_on(run: Run, prepared: Prepared, changes: list[ChangedKey], joint: JointNgrams | None) -> None:
+def _go_on(
+    run: Run, prepared: Prepared, changes: list[ChangedKey], joint: JointNgrams | None, told: DisplayWithCallbacks
+) -> None:
     """Write down what has changed since the run began, and train unless it is finished."""
     folder, reason = run.folder, run.loop.reason_to_stop()
     finished = reason is not None and is_finished(folder, reason)
     if changes:
         folder.record_changes(run.progress.update, changes)
     if not finished:
+        told.callbacks += open_trackers(run.config, folder.track, run.progress.update)
         _prepare_folder(run, prepared)
     if joint is not None:  # before the config that wants them
         joint.save(folder.path)

@@ -35,7 +35,7 @@ __all__ = ["RunFolder", "allowed_changes", "has_same_config", "refuse_changed_da
 REMEDY = "train into another folder with --out, or start over here with --fresh"
 
 CHANGEABLE = re.compile(
-    r"training\.(epochs|max_updates|max_minutes|patience|min_updates|evaluate_every|checkpoint_every|keep|threads)"
+    r"training\.(epochs|max_updates|max_minutes|patience|min_updates|evaluate_every|checkpoint_every|keep|threads|track)"
     r"|evaluation\..+|decoding\..+"
 )
 """Keys that alter no past update, and may change in a run that has begun. With `dev_examples` or `metric` changed,
@@ -134,6 +134,7 @@ class RunFolder:
         self.path = path
         self.checkpoints = path / "checkpoints"
         self.attention = path / "attention"
+        self.track = path / "track"
         self.config = path / "config.yaml"
         self.environment = path / "environment.json"
         self.data = path / "data.json"
@@ -198,7 +199,7 @@ class RunFolder:
         """
         if not self.is_antiphon_folder:
             return
-        for folder in (self.checkpoints, self.attention):
+        for folder in (self.checkpoints, self.attention, self.track):
             if folder.is_dir():
                 discard(folder)
         for name in FILES:
