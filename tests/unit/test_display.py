@@ -9,7 +9,9 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from antiphon.training.display import DevSample, LiveDisplay, PlainDisplay, cut_together, pack
+from antiphon.cli.io import say
+from antiphon.text import pack
+from antiphon.training.display import DevSample, LiveDisplay, PlainDisplay, cut_together
 
 ROW = {
     "update": 120,
@@ -116,3 +118,18 @@ def test_texts_are_cut_together() -> None:
     assert cut_together(["你好你好", "ab"], 7) == ["你好…", "ab"]
     assert cut_together(["abc", "de"], 5) == ["abc", "de"]
     assert pack(["a" * 6, "b", "c" * 4], 9) == ["aaaaaa  b", "    cccc"]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_command_breaks_its_messages_in_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for stream in (Terminal(), io.StringIO()):
+        monkeypatch.setattr("sys.stderr", stream)
+        say("many words " * 20)
+        lines = stream.getvalue().splitlines()
+        assert (len(lines) > 2) == (max(map(len, lines)) <= 80) == stream.isatty()
+        assert stream.getvalue().split() == ["antiphon:", *["many", "words"] * 20]

@@ -10,12 +10,12 @@ from itertools import accumulate
 from types import FrameType, TracebackType
 from typing import NamedTuple
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
-from antiphon.text import visible
+from antiphon.text import HANGING, cut, pack, visible
 
 __all__ = ["DevSample", "Display", "StopRequested", "StopSignals", "open_display"]
 
@@ -80,7 +80,6 @@ class DevSample(NamedTuple):
 
 
 COLOURS = {"✓": "green", "✗": "red", "·": "dim"}
-INDENT = "    "
 SPEED_WIDTH, PADDING_WIDTH = 76, 100  # a narrower terminal has no room for these parts of the bar
 
 
@@ -192,24 +191,13 @@ class LiveDisplay(PlainDisplay):
 # Lines that fit the terminal
 
 
-def pack(parts: list[str], width: int, gap: str = "  ") -> list[str]:
-    """The parts in as few lines as possible; all lines but the first are indented."""
-    lines = [parts[0]]
-    for part in parts[1:]:
-        if cell_len(longer := f"{lines[-1]}{gap}{part}") <= width:
-            lines[-1] = longer
-        else:
-            lines.append(INDENT + part)
-    return lines
-
-
 def _sample_text(sample: DevSample, width: int) -> Text:
     """`✗ source → output (right: reference)` in one line; the longest of the three are cut."""
     wrong = sample.mark == "✗"
-    around = [f"{INDENT}{sample.mark} ", " → ", *([" (right: ", ")"] if wrong else [""])]
+    around = [f"{HANGING}{sample.mark} ", " → ", *([" (right: ", ")"] if wrong else [""])]
     texts = [sample.source, sample.output, *([sample.references[0]] if wrong else [])]
     shown = cut_together([visible(text, keep=" ") for text in texts], width - sum(map(cell_len, around)))
-    text = Text(INDENT)
+    text = Text(HANGING)
     text.append(sample.mark, COLOURS[sample.mark]).append(f" {shown[0]}").append(" → ", "dim").append(shown[1])
     return text.append(f" (right: {shown[2]})", "dim") if wrong else text
 
@@ -222,11 +210,6 @@ def cut_together(texts: list[str], room: int) -> list[str]:
         shown[number] = cut(texts[number], left // (len(texts) - count))
         left -= cell_len(shown[number])
     return [shown[number] for number in range(len(texts))]
-
-
-def cut(text: str, width: int) -> str:
-    """The text, cut with … if it is wider than this; wide characters take two columns."""
-    return text if cell_len(text) <= width else set_cell_size(text, width - 1).rstrip(" ") + "…"
 
 
 def _columns_that_fit(names: list[str], width: int) -> list[str]:
