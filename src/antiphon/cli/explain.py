@@ -144,7 +144,7 @@ def tree_problems(
 def show_tree(generator: Generator, text: str, out: Path | None, pruned: int, options: SearchKeywords) -> None:
     """The tree of the search, as a picture or as text."""
     from antiphon import api
-    from antiphon.plots.search_tree import tree_text
+    from antiphon.plots.search_tree import TREE_LEGEND, tree_text
 
     if out is not None:
         explained = api.tree(generator, text, out, pruned=pruned, **options)
@@ -152,6 +152,7 @@ def show_tree(generator: Generator, text: str, out: Path | None, pruned: int, op
     else:
         explained = generator.tree(text, pruned=pruned, **options)
         print(tree_text(explained.tree, explained.symbols, shutil.get_terminal_size((100, 24)).columns))
+        say(TREE_LEGEND)
     for name in explained.rerankers:
         say(f"{name} reranks the answers after the search: its best answer may differ from the one marked here")
 

@@ -24,7 +24,9 @@ from antiphon.models.model import SequenceModel
 from antiphon.search.sampling import text_key
 from antiphon.search.trace import SearchTree, TraceRecorder
 
-__all__ = ["Generator", "Limits"]
+__all__ = ["LONGEST_CONTINUATION", "Generator", "Limits"]
+
+LONGEST_CONTINUATION = 24  # tokens of a language model that is explained: a picture of more is hard to read
 
 
 class GenerateKeywords(SearchKeywords, total=False):
@@ -157,7 +159,12 @@ class Generator:
         return sorted(found, key=lambda alternative: -alternative.probability)
 
     def tree(self, text: str, *, pruned: int = 3, **options: Unpack[SearchKeywords]) -> TokenTree:
-        """The tree of a beam search for one text, with the best `pruned` pruned candidates of each step."""
+        """The tree of a beam search for one text, with the best `pruned` pruned candidates of each step.
+
+        A language model writes at most 24 tokens, unless `max_length` is given.
+        """
+        if self.config.data.source is None and options.get("max_length") is None:
+            options["max_length"] = min(LONGEST_CONTINUATION, self.config.decoding.max_length)
         chosen = self.search_options(options)
         if pruned < 0:
             raise UserError(f"pruned: must be at least 0, not {pruned}")

@@ -26,7 +26,7 @@ from antiphon.data.source import FileSource
 from antiphon.data.video import FramesReader
 from antiphon.errors import DataError, UserError
 from antiphon.inference.generation import Generation, SourceSpan
-from antiphon.inference.generator import Generator
+from antiphon.inference.generator import LONGEST_CONTINUATION, Generator
 from antiphon.inference.options import SearchKeywords
 from antiphon.models.frontends.audio_frontend import SubsampledFrontEnd
 from antiphon.plots.attention_heads import draw_heads
@@ -41,7 +41,6 @@ __all__ = [
 
 AttentionKind = Literal["cross", "own", "source"]
 KINDS: tuple[AttentionKind, ...] = get_args(AttentionKind)
-LONGEST_CONTINUATION = 24  # tokens of a language model: a picture of more is hard to read
 _NOTES: dict[AttentionKind, str] = {
     "cross": "attention to the source: a row is a token written, a column a token read",
     "own": "attention of the answer to itself: a row is a token written, a column a token before it",
