@@ -31,7 +31,7 @@ from antiphon.inference.options import SearchKeywords
 from antiphon.models.frontends.audio_frontend import SubsampledFrontEnd
 from antiphon.plots.attention_heads import draw_heads
 from antiphon.plots.attention_matrix import draw_attention_matrix
-from antiphon.plots.image_attention import draw_image_attention
+from antiphon.plots.image_attention import attention_scale, draw_image_attention
 from antiphon.plots.spectrogram import draw_spectrogram
 from antiphon.plots.video_attention import draw_video_attention
 
@@ -54,6 +54,7 @@ _CONCATENATED_NOTES: dict[AttentionKind, str] = {  # one softmax over source and
     "cross": "; the rest of each row, up to 1, goes to the answer (own)",
     "own": "; the rest of each row, up to 1, goes to the source (cross)",
 }
+_OTHERS_NOTE = "the rest of each row, up to 1, goes to the other sources, whose pictures have the same scale"
 _COPY_NOTE = "; copied: how probable it is that the token was copied from the source, given which one it is"
 
 
@@ -116,39 +117,49 @@ def answer_with_attention(generator: Generator, text: str, **options: Unpack[Sea
 
 
 def draw_sources(generator: Generator, answer: Generation, path: Path) -> list[Path]:
-    """Draw the attention over each source of an answer that has weights; return the files.
+    """Draw the attention over each source of an answer that has weights, on one scale; return the files.
 
     One source goes to the path itself; several get their number, from 1, before the suffix.
     """
+    assert answer.weights is not None
     files = [path]
     if len(answer.spans) > 1:
         files = [path.with_stem(f"{path.stem}-{number}") for number in range(1, len(answer.spans) + 1)]
+    highest = None if one_text(generator.config.data) else attention_scale(answer.weights)
     for span, file in zip(answer.spans, files, strict=True):
-        _draw_source(generator, span, answer, file)
+        _draw_source(generator, span, answer, file, highest)
     return files
 
 
-def _draw_source(generator: Generator, part: SourceSpan, answer: Generation, path: Path) -> None:
+def _draw_source(generator: Generator, part: SourceSpan, answer: Generation, path: Path, highest: float | None) -> None:
     """Draw one source, as far as it was read."""
     assert answer.weights is not None
     source = generator.source.parts[part.source]
     here = slice(part.first, part.last + 1)
     weights, words, title = answer.weights[:, here], answer.tokens, answer.text
     if not isinstance(source, FileSource):
-        draw_attention_matrix(weights, answer.source_tokens[here], words, path, title)
+        note = "" if len(answer.spans) == 1 else _OTHERS_NOTE
+        draw_attention_matrix(weights, answer.source_tokens[here], words, path, title, note=note, highest=highest)
         return
     values = source.read(part.text)[: generator.config.data.sources[part.source].max_length]
     factor = _subsampling(generator.config, part.source)
     match source:
         case ImageReader():
-            grid = part.grid or (1, weights.shape[1])
-            draw_image_attention(source.picture(values), weights.reshape(len(words), *grid), words, path, title)
+            cells = _image_weights(weights, part)
+            draw_image_attention(source.picture(values), cells, words, path, title, highest=highest)
         case FramesReader():
             each = weights.repeat(factor, axis=1)[:, : len(values)] / factor  # frames read as one share its weight
-            draw_video_attention(source.picture(values), each, words, path, title)
+            draw_video_attention(source.picture(values), each, words, path, title, highest=highest)
         case _:
             seconds = source.config.step / 1000 if isinstance(source, AudioReader) else None
-            draw_spectrogram(values, weights, words, path, title, factor=factor, seconds=seconds)
+            draw_spectrogram(
+                values, weights, words, path, title, factor=factor, seconds=seconds, highest=highest
+            )  # fmt: skip
+
+
+def _image_weights(weights: NDArray[Any], part: SourceSpan) -> NDArray[Any]:
+    """The weights [T, S] of an image by row and column of its cells [T, n, m]."""
+    return weights.reshape(len(weights), *(part.grid or (1, weights.shape[1])))
 
 
 def _subsampling(config: Config, number: int) -> int:
