@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from antiphon.config.networks import (
+    AttentionConfig,
     ConcatenatedConfig,
     EncoderDecoderConfig,
     LanguageModelConfig,
@@ -23,20 +24,23 @@ from antiphon.data.audio import AudioReader
 from antiphon.data.build_source import one_text
 from antiphon.data.image import ImageReader
 from antiphon.data.source import FileSource
+from antiphon.data.tokenizers import EOS
 from antiphon.data.video import FramesReader
 from antiphon.errors import DataError, UserError
 from antiphon.inference.generation import Generation, SourceSpan
 from antiphon.inference.generator import LONGEST_CONTINUATION, Generator
+from antiphon.inference.inputs import encode_inputs
 from antiphon.inference.options import SearchKeywords
 from antiphon.models.frontends.audio_frontend import SubsampledFrontEnd
 from antiphon.plots.attention_heads import draw_heads
 from antiphon.plots.attention_matrix import draw_attention_matrix
-from antiphon.plots.image_attention import attention_scale, draw_image_attention
+from antiphon.plots.image_attention import attention_scale, draw_image_attention, draw_images_beside
 from antiphon.plots.spectrogram import draw_spectrogram
 from antiphon.plots.video_attention import draw_video_attention
 
 __all__ = [
     "AttentionKind", "AttentionView", "answer_with_attention", "attention_view", "draw_answer", "explain_attention",
+    "explain_beside",
 ]  # fmt: skip
 
 AttentionKind = Literal["cross", "own", "source"]
@@ -88,6 +92,41 @@ def explain_attention(
     title = text if view.kind == "source" else answer.text
     _draw_view(view, path, title=f"{title}   ({', '.join(chosen)})" if chosen else title)
     return Explanation(answer, [path])
+
+
+def explain_beside(
+    generator: Generator, other: Generator, text: str, path: Path, **options: Unpack[SearchKeywords]
+) -> Explanation:
+    """Answer, and draw the attention of two models to an image, below one another, while they write this answer."""
+    pair = dict(zip(_pair_names(generator, other), (generator, other), strict=True))
+    if not isinstance(generator.source, ImageReader) or not isinstance(other.source, ImageReader):
+        raise UserError("beside: only for two runs that read one image each; draw these one by one")
+    answer = answer_with_attention(generator, text, **options)
+    cells = {}
+    for name, model in pair.items():
+        weights, span = _forced_weights(model, answer)
+        if weights is None:
+            raise UserError(f"beside: the {name} run has no attention to draw; take a run that has")
+        cells[name] = _image_weights(weights, span)
+    image = generator.source.picture(generator.source.read(text))
+    draw_images_beside(image, cells, answer.tokens, path, answer.text)
+    return Explanation(answer, [path])
+
+
+def _pair_names(*generators: Generator) -> list[str]:
+    """`soft` and `hard` if the two differ in that."""
+    contexts = [getattr(generator.config.model, "context", None) for generator in generators]
+    kinds: list[str] = [context.alignment.kind for context in contexts if isinstance(context, AttentionConfig)]
+    return kinds if len(set(kinds)) == len(generators) else ["first", "second"]
+
+
+def _forced_weights(generator: Generator, answer: Generation) -> tuple[NDArray[Any] | None, SourceSpan]:
+    """The attention [T, S] of a model to the source of an answer that it is made to write, and its cells."""
+    ids = [*generator.target_tokenizer.encode(answer.text), EOS][: len(answer.tokens)]
+    if generator.target_tokenizer.symbols(ids) != answer.tokens:
+        raise UserError("beside: the second run does not have the target tokens of the first; train both on one table")
+    [encoded] = encode_inputs(generator.codec, [answer.spans[0].text])
+    return generator.engine.weights([encoded.source], [ids])[0], generator.codec.spans(encoded)[0]
 
 
 def draw_answer(generator: Generator, answer: Generation, path: Path, *, heads: bool) -> list[Path]:

@@ -81,7 +81,8 @@ class _ImageGrid:
         if W > _LINE_ASPECT * H:
             size = min(_LINE_HEIGHT, _WIDEST_LINE * H / W, max(0.05, _TALLEST / (panels * runs) - _MARK - _GAP))
             return cls(panels, 1, size * W / H, size, 0.0, _MARK, runs)
-        columns = min(panels, max(4, math.ceil(math.sqrt(1.6 * panels * runs))))  # wider than high, as a screen
+        least = 4 if runs == 1 else 8
+        columns = min(panels, max(least, math.ceil(math.sqrt(1.6 * panels * runs))))  # wider than high, as a screen
         rows = math.ceil(panels / columns) * runs
         size = _PANEL * min(1.0, _TALLEST / (rows * (_PANEL + _CAPTION + _GAP)))
         return cls(panels, columns, size * min(1.0, W / H), size * min(1.0, H / W), _CAPTION, 0.0, runs)
