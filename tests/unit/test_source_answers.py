@@ -90,7 +90,7 @@ def test_parts_are_named_and_long_ones_cut(tmp_path: Path) -> None:
     long = str(tmp_path / "long.npy")
     np.save(long, np.ones((7, 4), np.float32))
     answer = model.generate(f"2 9\t{long}")
-    assert answer.source_tokens == ["2", "<unk>", "</s>", "1", "2", "3", "4"]
+    assert answer.source_tokens == ["2", "‹9›", "</s>", "1", "2", "3", "4"]
     assert answer.spans == [SourceSpan(0, "text", "2 9", 0, 2), SourceSpan(1, "features", long, 3, 6)]
     assert "unknown symbols in the source 1: '9' x 1" in answer.flags
     assert "truncated: the source 2 has 7 positions, only the first 4 were read" in answer.flags

@@ -117,6 +117,10 @@ class NoisyTokenizer(WrappedTokenizer):
         super().__init__(noise.tokenizer)
         self.noise = noise
 
+    def written(self, ids: Sequence[int], text: str) -> list[str]:  # noqa: ARG002
+        """The symbols: <unk> is a word that the task hides."""
+        return self.symbols(ids)
+
     def shown(self, line: str) -> str:
         return self.decode(self.encode(line))
 

@@ -148,14 +148,11 @@ class Generator:
         [others] = self.engine.decode([encoded], [tokens[:position]], wide, [(0,)])
         prefixes = [list(other.tokens) for other in others if len(other.tokens) == position + 1]
         continued = self.engine.decode([encoded] * len(prefixes), prefixes, options, [(0,)] * len(prefixes))
+        pipeline = AnswerPipeline(self.engine, self.codec, {}, options, self.flag_limits)
+        answers = pipeline.alternatives(encoded, [best for [best, *_] in continued])
         found = [
-            TokenAlternative(
-                token=self.target_tokenizer.symbols([hypothesis.tokens[position]])[0],
-                probability=math.exp(hypothesis.log_probs[position]),
-                text=self.codec.decode(encoded, hypothesis.tokens),
-            )
-            for [hypothesis, *_] in continued
-        ]
+            TokenAlternative(it.tokens[position], math.exp(it.log_probs[position]), it.text) for it in answers
+        ]  # fmt: skip
         return sorted(found, key=lambda alternative: -alternative.probability)
 
     def tree(self, text: str, *, pruned: int = 3, **options: Unpack[SearchKeywords]) -> TokenTree:
