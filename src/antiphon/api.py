@@ -41,7 +41,7 @@ from antiphon.inference.options import SearchKeywords
 from antiphon.model_folder import open_model
 from antiphon.ngrams.joint import JointNgrams
 from antiphon.ngrams.shortlist import Shortlist
-from antiphon.plots.attention_views import AttentionKind, explain_attention
+from antiphon.plots.attention_views import AttentionKind, explain_attention, explain_beside
 from antiphon.plots.positional_encoding import draw_positions, position_tables
 from antiphon.plots.search_tree import draw_tree
 from antiphon.plots.sentence_map import Pool, SentenceMap, draw_map, make_map
@@ -210,6 +210,7 @@ def explain(
     attention: AttentionKind | None = None,
     layer: int | None = None,
     head: int | None = None,
+    beside: AnyRun | None = None,
     **options: Unpack[SearchKeywords],
 ) -> Generation:
     """Answer a text and draw the attention of the model: PNG or SVG by the file's suffix.
@@ -219,11 +220,20 @@ def explain(
 
     `attention` is cross (from the answer to the source), own (within the answer) or source (within the source); None is
     the first of them that the model has. Several heads make a grid; `layer` and `head`, from 1, select among them.
+
+    `beside` is another model of images, with hard attention for example: its attention to the same image, while it is
+    made to write the same answer, is drawn below that of the first.
     """
     refuse(
         wrong_run(run), wrong_type("text", text, str, "one text"), wrong_type("out", out, (str, Path), "a file name")
     )
-    return explain_attention(_opened(run), text, Path(out), kind=attention, layer=layer, head=head, **options).answer
+    generator, path = _opened(run), Path(out)
+    if beside is not None:
+        refuse(wrong_run(beside))
+        if attention or layer or head:
+            raise UserError("beside: the mean attention of both models is drawn; leave out attention, layer and head")
+        return explain_beside(generator, _opened(beside), text, path, **options).answer
+    return explain_attention(generator, text, path, kind=attention, layer=layer, head=head, **options).answer
 
 
 def tree(run: AnyRun, text: str, out: str | Path, *, pruned: int = 3, **options: Unpack[SearchKeywords]) -> TokenTree:

@@ -1,4 +1,4 @@
-"""Text for people: control characters made visible, counts with their nouns."""
+"""Text for people: control characters made visible, counts with their nouns, lines that fit the terminal."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 
-__all__ = ["duration", "format_reasons", "natural_order", "nearest", "plural", "visible"]
+__all__ = ["HANGING", "cut", "duration", "format_reasons", "natural_order", "nearest", "pack", "plural", "visible"]
+
+HANGING = "    "  # begins the second line of what does not fit in one
 
 _JOINERS = "\u200c\u200d"  # part of their letters: emoji families, Persian, Indic scripts
 _HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # control, format (also right-to-left override), surrogate, line, paragraph
@@ -27,6 +29,26 @@ def _visible_character(character: str) -> str:
     if unicodedata.category(character) in _HIDDEN and character not in _JOINERS:
         return f"U+{code:04X}"
     return character
+
+
+def cut(text: str, width: int) -> str:
+    """The text, cut with … if it is wider than this; wide characters take two columns of the terminal."""
+    from rich.cells import cell_len, set_cell_size
+
+    return text if cell_len(text) <= width else set_cell_size(text, width - 1).rstrip(" ") + "…"
+
+
+def pack(parts: list[str], width: int, gap: str = "  ") -> list[str]:
+    """The parts in as few lines as possible; all lines but the first are indented."""
+    from rich.cells import cell_len
+
+    lines = [parts[0]]
+    for part in parts[1:]:
+        if cell_len(longer := f"{lines[-1]}{gap}{part}") <= width:
+            lines[-1] = longer
+        else:
+            lines.append(HANGING + part)
+    return lines
 
 
 def natural_order(name: str) -> list[tuple[int, str]]:

@@ -87,6 +87,24 @@ def test_confusion_is_written_as_picture_and_table(antiphon, classifier: str, ta
     assert files[0].read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize("order", ["name", "size", "no choice,more b", "no choice"])
+def test_the_order_of_a_confusion_matrix(antiphon, classifier: str, table: Path, tmp_path: Path, order: str) -> None:  # noqa: ANN001
+    path = tmp_path / "c.tsv"
+    ended = antiphon("evaluate", classifier, str(table), "--json", "--confusion", str(path), "--order", order)
+    classes = json.loads(ended.out)["classes"]
+    head, *rows = (line.split("\t") for line in path.read_text().split("\n")[:-1])
+    names = head[1:-1]
+    assert [row[0] for row in rows] == names
+    places = [classes["names"].index(name) for name in names]
+    counts = [[classes["confusion"][row][column] for column in (*places, 3)] for row in places]
+    assert [[int(cell) for cell in row[1:]] for row in rows] == counts
+    sizes = [sum(row) for row in counts]
+    if order == "size":
+        assert sizes == sorted(sizes, reverse=True)
+    elif order != "name":
+        assert names == [*order.split(","), *(name for name in classes["names"] if name not in order)]
+
+
 def test_by_a_column_and_by_lines(antiphon, classifier: str, table: Path) -> None:  # noqa: ANN001
     whole = json.loads(antiphon("evaluate", classifier, str(table), "--json", "--by", "part").out)
     lines = json.loads(antiphon("evaluate", classifier, str(table), "--json", "--by-lines", "120").out)
@@ -114,6 +132,8 @@ def test_by_a_column_and_by_lines(antiphon, classifier: str, table: Path) -> Non
         (["--predictions", "p.csv"], "p.csv: TSV or JSONL can be written; give a name that ends in .tsv or .jsonl"),
         (["--predictions", "nowhere/p.tsv"], "nowhere/p.tsv: there is no folder nowhere; make it first"),
         (["--predictions", "p.tsv", "--metric", "loss"], "--predictions: nothing is decoded for loss; add --metric ex"),
+        (["--order", "size"], "--order: only for a confusion matrix; add --confusion FILE, or leave it out"),
+        (["--confusion", "c.png", "--order", "more a,less"], "--order: less: no such class; give name, size, or some"),
         (["--confusion", "nowhere/c.png"], "nowhere/c.png: there is no folder nowhere; make it first"),
         (
             ["--confusion", "c.png", "--metric", "loss"],

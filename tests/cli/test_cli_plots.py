@@ -87,6 +87,8 @@ def test_positions(antiphon, folder: Folders, kind: str, tmp_path: Path) -> None
         ("transformer", [""], "'': empty source; there is nothing to draw"),
         ("transformer", ["--positions"], "--positions: it cannot be shown in a terminal; add --out positions.png"),
         ("transformer", ["a", "--positions", "--out", "p.png"], "--positions: they are the same for every text; "),
+        ("bahdanau", ["a", "--beside", "x"], "--beside: it needs --out, and excludes --attention, --layer, --head, "),
+        ("bahdanau", ["a", "--beside", "x", "--out", "p.png", "--tree"], "--beside: it needs --out"),
         ("bahdanau", ["--positions", "--out", "p.png"], "positions: this model reads in order and needs no"),
     ],
 )

@@ -195,7 +195,8 @@ def test_the_tree_as_text(antiphon, model: str) -> None:  # noqa: ANN001
     without = antiphon("explain", model, "a b c", "--tree", "--beam", "3", "--pruned", "0").lines
     assert without == [line for line in ended.lines if not line.startswith("x")]
     winning = ended.lines[[line.startswith("*") for line in ended.lines].index(True)]
-    assert winning.endswith(f"{answer['log_probs'][0]:.2f}")
+    assert winning.endswith(f"{answer['log_probs'][0]:.2f}  sum {answer['log_probs'][0]:.2f}")
+    assert "the sum of log p so far, which decides what is pruned" in ended.err
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg"])

@@ -206,6 +206,12 @@ def spans(rows: Rows) -> None:
     assert ratios[0] * 2 < ratios[1]
 
 
+def shuffles(rows: Rows) -> None:
+    pairs = rows(shuffle=3)
+    assert all(sorted(clean) == sorted(shown) for clean, shown in pairs)
+    assert all(clean != shown for clean, shown in pairs)
+
+
 def permutes(rows: Rows) -> None:
     pairs = rows(permute=True)
     assert all(sorted(clean) == sorted(shown) for clean, shown in pairs)
@@ -219,6 +225,7 @@ NOISE_EFFECTS: dict[str, Callable[[Rows], None]] = {
     "delete": deletes,
     "infill": fills_in,
     "permute": permutes,
+    "shuffle": shuffles,
 }
 INFILL_EFFECTS: dict[str, Callable[[Rows], None]] = {"share": fills_in, "span": spans}
 

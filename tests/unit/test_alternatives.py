@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from tiny_generators import tiny_generator
-from untrained_models import TEXTS, untrained_generator
+from untrained_models import TEXTS, LogitBias, untrained_generator, untrained_model
 
 from antiphon.errors import UserError
 from antiphon.inference.generator import Generator
@@ -93,3 +94,12 @@ def test_a_tree_is_refused_what_would_do_nothing_or_harm(generator: Generator) -
         generator.tree("a b c", coverage=1.0)
     with pytest.raises(UserError, match="shortlist: only an export to CTranslate2 uses one"):
         generator.tree("a b c", shortlist=True)
+
+
+def test_unknown_words_stand_as_they_are_written() -> None:
+    loaded = untrained_model(LogitBias(unknown=6.0, end=-3.0))
+    decoding = loaded.config.decoding.model_copy(update={"replace_unknown": True})
+    made = Generator(replace(loaded, config=loaded.config.model_copy(update={"decoding": decoding})))
+    first, *_ = made.alternatives("Zürich", 0)
+    assert first.token == "‹Zürich›"
+    assert {*first.text.split()} == {"Zürich"}

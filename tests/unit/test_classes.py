@@ -27,6 +27,14 @@ def test_scores_on_paper() -> None:
     assert found.mean.count == 10
 
 
+def test_another_order_moves_rows_and_columns() -> None:
+    found = compare_classes(OUTPUTS, REFERENCES, NAMES)
+    assert found.by_size == ["yes", "no"]
+    assert found.ordered(["yes"]).names == ["yes", "no"]
+    assert found.ordered(["yes"]).confusion.tolist() == [[4, 1, 1], [1, 3, 0]]
+    assert found.ordered([]).confusion.tolist() == found.confusion.tolist()
+
+
 def test_a_class_that_is_never_answered_has_no_precision() -> None:
     found = compare_classes(["yes"] * 10, REFERENCES, NAMES)
     no, yes = found.scores

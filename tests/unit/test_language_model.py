@@ -271,3 +271,12 @@ def test_a_letter_that_follows_joins_the_last_character(window: int | None) -> N
     for prompt, whole in (("하", "한국"), ("cafe", "café"), ("한", "한국"), ("", "국")):
         told = letters.encode(unicodedata.normalize("NFD", whole)[len(unicodedata.normalize("NFD", prompt)) :])
         assert codec.decode(codec.encode(prompt), tuple(told)) == whole
+
+
+def test_a_tree_ends_after_the_documented_length() -> None:
+    """A stream has no end of its own."""
+    generator = make("lstm", window=40)
+    decoding = generator.config.decoding.model_copy(update={"max_length": 60})
+    generator.config = generator.config.model_copy(update={"decoding": decoding})
+    assert generator.tree("abc", beam=2).tree.steps == 24
+    assert generator.tree("abc", beam=2, max_length=30).tree.steps == 30

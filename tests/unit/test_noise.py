@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from antiphon.config.schema import DataConfig, NoiseConfig, TextConfig, TrainingConfig
 from antiphon.data.batches import build_noise, collate
 from antiphon.data.corpus import Corpus, Ragged
-from antiphon.data.noise import Noise, NoisyTokenizer, corrupt, delete, infill, mask, permute
+from antiphon.data.noise import Noise, NoisyTokenizer, corrupt, delete, infill, mask, permute, shuffle
 from antiphon.data.pairs import DropLog, Pair, read_pairs
 from antiphon.data.tokenizers import EOS, PAD, UNK, CharacterTokenizer, WordTokenizer
 
@@ -115,7 +115,7 @@ INFILL = st.fixed_dictionaries({"share": st.floats(0.01, 0.99), "span": st.float
     seed=st.integers(0, 2**32),
     values=st.fixed_dictionaries(
         {key: st.floats(0.0, 0.99) for key in ("mask", "delete")}
-        | {"infill": st.none() | INFILL, "permute": st.booleans()}
+        | {"infill": st.none() | INFILL, "permute": st.booleans(), "shuffle": st.integers(0, 4)}
     ),
 )
 def test_something_is_left_and_nothing_is_added(ids: list[int], seed: int, values: dict[str, float]) -> None:
@@ -245,3 +245,21 @@ def test_a_tab_in_plain_text_is_part_of_the_line(tmp_path: Path) -> None:
     path.write_text("a\tb\nc\n")
     data = DataConfig(train=str(path), source=TextConfig(column=0), target=TextConfig(column=0))
     assert [pair.source for pair in read_pairs(str(path), data, DropLog())] == ["a\tb", "c"]
+
+
+@pytest.mark.parametrize("most", [1, 3, 7])
+def test_shuffled_tokens_move_by_at_most_so_many_places(most: int) -> None:
+    rows = [shuffle(LONG, draw(seed), most=most) for seed in range(20)]
+    moves = np.abs(np.concatenate([np.argsort(row) - np.arange(len(row)) for row in rows]))
+    assert moves.max() == most
+    assert np.mean(moves > 0) > 0.2
+    assert len({tuple(row) for row in rows}) == 20
+
+
+def test_permuting_single_sentences_is_warned_of() -> None:
+    one, two = np.array([4, END]), np.array([4, END, 5, HO])
+    noise = Noise(NoiseConfig(permute=True), WORDS, seed=1)
+    assert noise.warnings([one, two, two]) == []
+    (warning,) = noise.warnings([one, one, two])
+    assert "only 1 of the first 3 training sources have more than one sentence" in warning
+    assert Noise(NoiseConfig(mask=0.1), WORDS, seed=1).warnings([one]) == []

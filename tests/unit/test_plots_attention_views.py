@@ -7,12 +7,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 from tiny_generators import tiny_config, tiny_generator
+from tiny_models import fill
 
 from antiphon import api
 from antiphon.config.load import read_config
+from antiphon.config.schema import Config
 from antiphon.config.yaml_text import explained_yaml
+from antiphon.data.image import ImageReader
+from antiphon.data.tokenizers import WordTokenizer
 from antiphon.errors import DataError, UserError
+from antiphon.inference.generator import Generator
+from antiphon.model_folder import LoadedModel, fresh_model
 from antiphon.plots.attention_views import answer_with_attention, attention_view
 
 
@@ -144,3 +151,49 @@ def test_positions_are_drawn_and_returned(tmp_path: Path) -> None:
     tables = api.positions(tiny_generator("transformer"), tmp_path / "a.svg")
     assert [table.shape for table in tables.values()] == [(100, 8)]
     assert {*tables} <= {*written(tmp_path / "a.svg")}
+
+
+def image_model(folder: Path, alignment: str, words: str = "red blue") -> Generator:
+    """An untrained model of images."""
+    image = {"kind": "image", "column": 0, "height": 16, "width": 16}
+    config = Config.model_validate(
+        {
+            "data": {"train": "a.tsv", "source": image, "target": {"tokens": "words", "column": 1}},
+            "model": {
+                "front": {"kind": "patches", "patch": 4},
+                "encoder": {"kind": "none", "size": 8},
+                "context": {"alignment": alignment},
+                "decoder": {"kind": "bahdanau", "size": 8, "embedding": 8},
+            },
+            "decoding": {"beam": 1, "max_length": 4},
+        }
+    )
+    reader, target = ImageReader(config.data.sources[0]), WordTokenizer(words.split())
+    model = fresh_model(config, reader, target).eval()
+    fill(model, scale=1.1)
+    Image.new("RGB", (16, 16), "orange").save(folder / "a.png")
+    return Generator(LoadedModel(config, model, reader, target))
+
+
+def test_soft_and_hard_attention_to_one_image_beside_one_another(tmp_path: Path) -> None:
+    soft, hard = (image_model(tmp_path, alignment) for alignment in ("soft", "hard"))
+    picture, out = str(tmp_path / "a.png"), tmp_path / "b.svg"
+    answer = api.explain(soft, picture, out, beside=hard, min_length=3)
+    shown = written(out)
+    assert answer.tokens == soft.generate(picture, min_length=3).tokens
+    assert [shown.count(name) for name in ("soft", "hard")] == [1, 1]
+    assert shown.count("1.00") == len(answer.tokens)  # hard attention looks at one cell
+    api.explain(soft, picture, out, beside=soft)
+    assert {"first", "second"} <= {*written(out)}
+
+
+def test_what_cannot_stand_beside(tmp_path: Path) -> None:
+    made, out = image_model(tmp_path, "soft"), tmp_path / "b.png"
+    for other, sentence in (
+        (tiny_generator("bahdanau"), "beside: only for two runs that read one image each"),
+        (image_model(tmp_path, "hard", "green pink"), "beside: the second run does not have the target tokens"),
+    ):
+        with pytest.raises(UserError, match=sentence):
+            api.explain(made, str(tmp_path / "a.png"), out, beside=other, min_length=3)
+    with pytest.raises(UserError, match="leave out attention, layer and head"):
+        api.explain(made, str(tmp_path / "a.png"), out, beside=made, head=1)

@@ -11,7 +11,7 @@ import pytest
 from matplotlib.image import imread
 
 from antiphon.errors import UserError
-from antiphon.plots.image_attention import draw_image_attention, overlay_heat
+from antiphon.plots.image_attention import attention_scale, draw_image_attention, draw_images_beside, overlay_heat
 from antiphon.plots.video_attention import draw_video_attention
 
 PHOTO = np.full((32, 32, 3), 0.5)
@@ -49,7 +49,7 @@ every_kind = pytest.mark.parametrize("draw", [photo, line, video])
 def test_the_layer_is_strongest_at_the_heaviest_cell() -> None:
     weights = np.zeros((4, 4))
     weights[3, 0] = 1.0  # below, left
-    mixed = overlay_heat(PHOTO, weights)
+    mixed = overlay_heat(PHOTO, weights, 1.0)
     glow = mixed[..., 0] - mixed[..., 2]
     assert mixed.shape == (32, 32, 3)
     assert np.unravel_index(glow.argmax(), glow.shape)[0] >= 24
@@ -58,10 +58,47 @@ def test_the_layer_is_strongest_at_the_heaviest_cell() -> None:
     assert steps.max() < 0.2  # without edges between cells
 
 
+def test_all_words_have_one_scale_which_even_weights_do_not_reach() -> None:
+    even = np.full((3, 4, 4), 1 / 16)
+    assert attention_scale(even) == 8 / 16  # 8 times the mean
+    even[2, 0, 0] = 0.9
+    assert attention_scale(even) == 0.9
+    half, whole = (overlay_heat(PHOTO, even[0] * 16 * share, 1.0)[0, 0] for share in (0.5, 1.0))
+    assert half[0] - half[2] == pytest.approx((whole[0] - whole[2]) / 2)
+    assert attention_scale(np.zeros((0, 2, 2))) == 1.0
+
+
+def captions(path: Path) -> str:
+    return " ".join(re.findall("<!-- (.*?) -->", path.read_text()))
+
+
+def test_the_caption_has_the_scale_the_receptive_field_and_what_is_nearly_uniform(tmp_path: Path) -> None:
+    path, weights = tmp_path / "a.svg", np.full((2, 4, 4), 1 / 16)
+    draw_image_attention(PHOTO, weights, ["one", "two"], path)
+    assert "from 0 to 0.5; a cell also knows its surroundings" in captions(path)
+    assert captions(path).endswith("nearly uniform for every word")
+    weights[1] = np.eye(4) / 4
+    draw_image_attention(PHOTO, weights, ["one", "two"], path)
+    assert captions(path).endswith("nearly uniform for one")
+    draw_image_attention(PHOTO, weights[1:], ["two"], path, highest=0.75)
+    assert "from 0 to 0.75;" in captions(path)
+    assert "uniform" not in captions(path)
+
+
+@pytest.mark.parametrize("image", [PHOTO, LINE])
+def test_runs_beside_one_another_have_their_names_and_scales(tmp_path: Path, image: np.ndarray) -> None:
+    soft, hard = np.full((5, 1, 6), 1 / 6), np.zeros((5, 1, 6))
+    soft[:, 0, 0], hard[:, 0, 5] = 0.5, 1.0
+    draw_images_beside(image, {"left": soft, "right": hard}, list("abcde"), tmp_path / "a.svg")
+    shown = re.findall("<!-- (.*?) -->", (tmp_path / "a.svg").read_text())
+    assert "from 0 to 1 (left), 1 (right)" in captions(tmp_path / "a.svg")
+    assert [shown.count(word) for word in ("left", "right", "a", "e", "0.50", "1.00")] == [1, 1, 2, 2, 5, 5]
+
+
 def test_a_colour_picture_is_grey_below_the_layer() -> None:
     red = np.zeros((4, 4, 3))
     red[..., 0] = 1.0
-    assert overlay_heat(red, np.zeros((2, 2))) == pytest.approx(np.full((4, 4, 3), 0.299))
+    assert overlay_heat(red, np.zeros((2, 2)), 1.0) == pytest.approx(np.full((4, 4, 3), 0.299))
 
 
 def test_the_words_of_a_photo_come_in_rows(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from antiphon.inference.generator import Generator
 from antiphon.inference.inputs import UnreadableInputError
 from antiphon.model_folder import LoadedModel, fresh_model, load_model, save_model
 from antiphon.plots.attention_views import draw_sources
+from antiphon.plots.image_attention import attention_scale
 
 COUNT: dict[str, Any] = {"kind": "text", "column": "count", "tokens": "words"}
 FEATURES: dict[str, Any] = {"kind": "features", "column": "path", "max_length": 4}
@@ -88,7 +90,7 @@ def test_parts_are_named_and_long_ones_cut(tmp_path: Path) -> None:
     long = str(tmp_path / "long.npy")
     np.save(long, np.ones((7, 4), np.float32))
     answer = model.generate(f"2 9\t{long}")
-    assert answer.source_tokens == ["2", "<unk>", "</s>", "1", "2", "3", "4"]
+    assert answer.source_tokens == ["2", "‹9›", "</s>", "1", "2", "3", "4"]
     assert answer.spans == [SourceSpan(0, "text", "2 9", 0, 2), SourceSpan(1, "features", long, 3, 6)]
     assert "unknown symbols in the source 1: '9' x 1" in answer.flags
     assert "truncated: the source 2 has 7 positions, only the first 4 were read" in answer.flags
@@ -100,6 +102,17 @@ def test_what_was_cut_is_drawn_as_far_as_it_was_read(tmp_path: Path, front: Any)
     np.save(tmp_path / "long.npy", np.ones((20, 4), np.float32))
     answer = model.generate(str(tmp_path / "long.npy"))
     assert draw_sources(model, answer, tmp_path / "a.svg") == [tmp_path / "a.svg"]
+
+
+def test_the_pictures_of_several_sources_have_one_scale(tmp_path: Path) -> None:
+    model = generator(tmp_path, [COUNT, FEATURES])
+    answer = model.generate(f"2\t{tmp_path / 'arrays' / '0.npy'}")
+    assert answer.weights is not None
+    ends = {
+        re.findall(r"<!-- (0\.\d+|1) -->", path.read_text())[-1]
+        for path in draw_sources(model, answer, tmp_path / "a.svg")
+    }
+    assert ends == {f"{attention_scale(answer.weights):.2f}".rstrip("0").rstrip(".")}
 
 
 def test_an_empty_path_is_a_fact(tmp_path: Path) -> None:

@@ -43,7 +43,14 @@ ConfusionOption = Annotated[
         help="Write the confusion matrix of the classes: PNG, SVG or TSV by suffix; repeatable.",
     ),
 ]
-
+OrderOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ORDER",
+        help="With --confusion: name, size (the largest class first), or classes in the order you want, with commas "
+        "between them (the others follow by name). Default: name.",
+    ),
+]
 PredictionsOption = Annotated[
     Path | None,
     typer.Option(
@@ -76,6 +83,7 @@ def evaluate(
     by: ByOption = None,
     by_lines: ByLinesOption = None,
     confusion: ConfusionOption = None,
+    order: OrderOption = None,
     predictions: PredictionsOption = None,
     worst: WorstOption = 3,
     also: WithOption = None,
@@ -94,14 +102,14 @@ def evaluate(
 
     files, metrics, pictures = pair_files(pairs), check_metrics(metrics), confusion or []
     file_paths(files, say)
-    problems = [*option_problems(files, by, by_lines, pictures), *predictions_problems(predictions)]
+    problems = [*option_problems(files, by, by_lines, pictures, order), *predictions_problems(predictions)]
     generator = load_generator(run, also, combine, options, problems)
     examples, dropped = api.read_examples(generator, files)
     metrics = metrics or list(generator.config.evaluation.metrics)
     if predictions is not None:
         check_decoded("--predictions", generator, metrics)
     if pictures:
-        check_classes(generator, examples, metrics)
+        check_classes(generator, examples, metrics, order)
     result = evaluate_examples(
         generator,
         examples,
@@ -120,10 +128,12 @@ def evaluate(
     if predictions is not None:
         write_predictions(result.predictions, predictions)
     if result.classes is not None:
-        write_confusion(result.classes, pictures)
+        write_confusion(in_order(result.classes, order), pictures)
 
 
-def option_problems(files: str | list[str], by: str | None, by_lines: int | None, pictures: list[Path]) -> list[str]:
+def option_problems(
+    files: str | list[str], by: str | None, by_lines: int | None, pictures: list[Path], order: str | None
+) -> list[str]:
     """Flags that exclude each other, and pictures that cannot be written."""
     from antiphon.plots.style import PICTURES, folder_problems, suffix_problems
 
@@ -133,10 +143,12 @@ def option_problems(files: str | list[str], by: str | None, by_lines: int | None
         problems.append("--by and --by-lines: one at a time; leave one out")
     if by is not None and not isinstance(files, str):
         problems.append("--by: two parallel files have no other columns; join them to one table, or use --by-lines")
+    if order is not None and not pictures:
+        problems.append("--order: only for a confusion matrix; add --confusion FILE, or leave it out")
     return problems
 
 
-def check_classes(generator: Generator, examples: list[Example], metrics: list[str]) -> None:
+def check_classes(generator: Generator, examples: list[Example], metrics: list[str], order: str | None) -> None:
     """UserError if there can be no confusion matrix; checked before anything is decoded."""
     from antiphon.errors import UserError
     from antiphon.evaluation.classes import class_names, not_classes
@@ -145,9 +157,22 @@ def check_classes(generator: Generator, examples: list[Example], metrics: list[s
     references = normalized_references(
         [example.references for example in examples], generator.config.data.target.tokens
     )
-    if class_names(references) is None:
+    names = class_names(references)
+    if names is None:
         raise UserError(f"--confusion: {not_classes(references)}")
+    if unknown := [name for name in given_order(order) if name not in names]:
+        raise UserError(f"--order: {', '.join(unknown)}: no such class; give name, size, or some of {', '.join(names)}")
     check_decoded("--confusion", generator, metrics)
+
+
+def given_order(order: str | None) -> list[str]:
+    """The classes that --order names; `name` and `size` name none."""
+    return [] if order in (None, "name", "size") else list(dict.fromkeys(map(str.strip, str(order).split(","))))
+
+
+def in_order(classes: Classes, order: str | None) -> Classes:
+    """The classes as --order says."""
+    return classes.ordered(classes.by_size if order == "size" else given_order(order))
 
 
 def check_decoded(option: str, generator: Generator, metrics: list[str]) -> None:

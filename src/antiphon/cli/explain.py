@@ -56,6 +56,13 @@ def explain(
     at: Annotated[
         int | None, typer.Option(min=1, help="List the alternatives to this token of the greedy answer, from 1.")
     ] = None,
+    beside: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="RUN",
+            help="Draw the attention of this run to the same image below: soft and hard attention, for example.",
+        ),
+    ] = None,
     positions: Annotated[
         bool, typer.Option("--positions", help="Draw the positional encoding instead; needs --out and no TEXT.")
     ] = False,
@@ -73,6 +80,10 @@ def explain(
     kind = cast("AttentionKind | None", attention and attention.value)
     problems = option_problems(text, out, positions, [attention, layer, head], given_options(options))
     problems += tree_problems(tree, at, out, pruned, [attention, layer, head], given_options(options), positions)
+    if beside is not None and (out is None or tree or at is not None or positions or any([attention, layer, head])):
+        problems.append(
+            "--beside: it needs --out, and excludes --attention, --layer, --head, --tree, --at and --positions"
+        )
     generator = load_generator(run, None, None, options, problems)
     if positions and out is not None:
         tables = api.positions(generator, out)
@@ -86,6 +97,9 @@ def explain(
         say_input_flags(generator, str(text))
         for choice in generator.alternatives(str(text), at - 1):
             print_line(f"{choice.probability:.4f}", choice.token, choice.text)
+    elif out is not None and beside is not None:
+        print_answer(api.explain(generator, str(text), out, beside=api.load(beside), **options))
+        say(f"wrote {out}")
     elif out is None:
         show_attention(generator, str(text), kind, layer, head, options)
     else:
@@ -144,7 +158,7 @@ def tree_problems(
 def show_tree(generator: Generator, text: str, out: Path | None, pruned: int, options: SearchKeywords) -> None:
     """The tree of the search, as a picture or as text."""
     from antiphon import api
-    from antiphon.plots.search_tree import tree_text
+    from antiphon.plots.search_tree import TREE_LEGEND, tree_text
 
     if out is not None:
         explained = api.tree(generator, text, out, pruned=pruned, **options)
@@ -152,6 +166,7 @@ def show_tree(generator: Generator, text: str, out: Path | None, pruned: int, op
     else:
         explained = generator.tree(text, pruned=pruned, **options)
         print(tree_text(explained.tree, explained.symbols, shutil.get_terminal_size((100, 24)).columns))
+        say(TREE_LEGEND)
     for name in explained.rerankers:
         say(f"{name} reranks the answers after the search: its best answer may differ from the one marked here")
 

@@ -20,7 +20,7 @@ from threading import Thread
 from typing import Any, BinaryIO, TypeVar
 
 from antiphon.errors import UserError
-from antiphon.text import nearest, visible
+from antiphon.text import nearest, pack, visible
 
 __all__ = [
     "METRICS", "FlagCounter", "check_metrics", "in_batches", "input_lines", "is_pipe", "one_line", "pair_files",
@@ -78,9 +78,12 @@ def program() -> str:
 
 
 def say(text: str) -> None:
-    """Write one or more lines to stderr."""
+    """Write one or more lines to stderr; a terminal gets long ones with line ends between words."""
     for line in text.split("\n"):
-        sys.stderr.write(f"antiphon: {visible(line, keep=' ')}\n")
+        shown = f"antiphon: {visible(line, keep=' ')}"
+        if sys.stderr.isatty():
+            shown = "\n".join(pack(shown.split(" "), shutil.get_terminal_size().columns, gap=" "))
+        sys.stderr.write(f"{shown}\n")
     sys.stderr.flush()
 
 

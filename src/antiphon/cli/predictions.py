@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from antiphon.cli.io import one_line, say, to_json_line
-from antiphon.text import plural, visible
+from antiphon.text import cut, plural, visible
 
 if TYPE_CHECKING:
     from antiphon.evaluation.evaluate import Evaluation
@@ -70,7 +70,7 @@ def say_worst(result: Evaluation, count: int) -> None:
 def say_texts(found: Prediction) -> None:
     """Log source, references and answer; long ones begin shortly before the answer differs from the first reference."""
     from rapidfuzz.distance import Prefix
-    from rich.cells import cell_len, set_cell_size
+    from rich.cells import cell_len
 
     width = max(40, shutil.get_terminal_size().columns - len("antiphon:   reference  "))
     references, answer = found.references[:MAX_REFERENCES], found.answer
@@ -81,5 +81,4 @@ def say_texts(found: Prediction) -> None:
     rows += [("reference" if found.source else "text", mark + text[begin:]) for text in references]
     rows += [] if answer is None else [("answer", mark + answer[begin:])]
     for name, text in rows:
-        shown = visible(one_line(text), keep=" ")
-        say(f"  {name:<9}  {shown if cell_len(shown) <= width else set_cell_size(shown, width - 1) + '…'}")
+        say(f"  {name:<9}  {cut(visible(one_line(text), keep=' '), width)}")

@@ -223,11 +223,14 @@ class NoiseConfig(Section):
         None, description="spans of source tokens become one <unk> each: a share, or {share, span}; null: none"
     )
     permute: bool = Field(False, description="shuffle the sentences of a source (each ends with . ! or ?)")
+    shuffle: Annotated[int, Field(ge=0)] = Field(
+        0, description="source tokens change places, each moves by at most this many; 0: none"
+    )
 
     @property
     def enabled(self) -> bool:
         """True if there is any noise."""
-        return bool(self.mask or self.delete or self.infill or self.permute)
+        return bool(self.mask or self.delete or self.infill or self.permute or self.shuffle)
 
 
 class TrainingConfig(Section):

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Batch", "Batches", "PairBatches", "PrefetchedBatches", "StreamBatches", "batch_by_length", "build_noise",
-    "reader_threads", "source_batch",
+    "noise_warnings", "reader_threads", "source_batch",
 ]  # fmt: skip
 
 FILES_STREAM = 3  # last word of the seed of files; noise.py has 1 and 2
@@ -216,6 +216,14 @@ def build_noise(training: TrainingConfig, source: Source) -> Noise | None:
     from antiphon.data.noise import Noise
 
     return Noise(training.noise, source, seed=training.seed)
+
+
+def noise_warnings(training: TrainingConfig, source: Source, train: Corpus) -> list[str]:
+    """Warnings of pretext tasks that change little, by the first training sources."""
+    noise = build_noise(training, source)
+    if noise is None or not isinstance(train.source, Ragged):
+        return []
+    return noise.warnings([train.source[row] for row in range(min(1000, len(train)))])
 
 
 @dataclass(frozen=True)

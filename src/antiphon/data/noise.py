@@ -29,6 +29,8 @@ def corrupt(ids: Ints, draw: Random, config: NoiseConfig, ends: npt.NDArray[np.b
     """
     if config.permute:
         ids = permute(ids, draw, ends)
+    if config.shuffle:
+        ids = shuffle(ids, draw, most=config.shuffle)
     if config.infill:
         ids = infill(ids, draw, share=config.infill.share, span=config.infill.span)
     ids = mask(ids, draw, share=config.mask)
@@ -37,10 +39,20 @@ def corrupt(ids: Ints, draw: Random, config: NoiseConfig, ends: npt.NDArray[np.b
 
 def permute(ids: Ints, draw: Random, ends: npt.NDArray[np.bool_]) -> Ints:
     """The sentences in random order. One ends after its last mark (. ! ?); the rest counts as one."""
-    marks = ends[ids]
-    last = marks[:-1] & ~marks[1:]  # "..." ends a sentence once
-    sentences = np.split(ids, np.flatnonzero(last) + 1)
+    sentences = split_sentences(ids, ends)
     return np.concatenate([sentences[number] for number in draw.permutation(len(sentences))])
+
+
+def split_sentences(ids: Ints, ends: npt.NDArray[np.bool_]) -> list[Ints]:
+    """The sentences of a source: "..." ends one once."""
+    marks = ends[ids]
+    return np.split(ids, np.flatnonzero(marks[:-1] & ~marks[1:]) + 1)
+
+
+def shuffle(ids: Ints, draw: Random, *, most: int) -> Ints:
+    """The tokens in the order of i + U(0, most + 1), so that each moves by at most `most` (Lample et al. 2018)."""
+    shuffled: Ints = ids[np.argsort(np.arange(len(ids)) + draw.uniform(0, most + 1, len(ids)), kind="stable")]
+    return shuffled
 
 
 def infill(ids: Ints, draw: Random, *, share: float, span: float) -> Ints:
@@ -89,6 +101,16 @@ class Noise:
         self.seed = seed
         self.ends = np.array([symbol.endswith(MARKS) for symbol in symbols])
 
+    def warnings(self, rows: Sequence[Ints]) -> list[str]:
+        """A sentence if `permute` leaves more than half of these sources as they are."""
+        several = sum(len(split_sentences(ids, self.ends)) > 1 for ids in rows)
+        if not self.config.permute or 2 * several >= len(rows):
+            return []
+        return [
+            f"training.noise.permute: only {several} of the first {len(rows)} training sources have more than one "
+            "sentence (each ends with . ! or ?), and the others stay as they are; use training.noise.shuffle instead"
+        ]
+
     def of_epoch(self, epoch: int) -> Callable[[int, Ints], Ints]:
         """The function of this epoch from the number of a row and its ids to the ids with noise."""
         return lambda row, ids: self._corrupt(ids, [self.seed, epoch, row, ROWS_STREAM])
@@ -116,6 +138,10 @@ class NoisyTokenizer(WrappedTokenizer):
     def __init__(self, noise: Noise) -> None:
         super().__init__(noise.tokenizer)
         self.noise = noise
+
+    def written(self, ids: Sequence[int], text: str) -> list[str]:  # noqa: ARG002
+        """The symbols: <unk> is a word that the task hides."""
+        return self.symbols(ids)
 
     def shown(self, line: str) -> str:
         return self.decode(self.encode(line))

@@ -27,7 +27,7 @@ from antiphon.sequence import NO_COPY
 __all__ = [
     "EOS", "FORMAT", "LINE_END", "PAD", "SILENT", "SOS", "SPECIALS", "SYMBOLS", "UNK", "NormalizingTokenizer",
     "StreamTokenizer", "TextForm", "Tokenizer", "WrappedTokenizer", "by_number", "by_symbol", "damaged", "line_end",
-    "read_json", "text_source",
+    "mark_unknown", "read_json", "text_source",
 ]  # fmt: skip
 
 PAD, SOS, EOS, UNK = 0, 1, 2, 3
@@ -61,6 +61,14 @@ class Tokenizer(SingleSource):
     def unknown(self, text: str) -> list[str]:
         """The symbols of the text that are not in the vocabulary (never seen, or too rare), in order."""
 
+    def written(self, ids: Sequence[int], text: str) -> list[str]:
+        """The symbols of the ids of a text, or of its beginning; an unknown one as it is written: ‹word›."""
+        symbols = self.symbols(ids)
+        if UNK not in ids:
+            return symbols
+        words = self.unknown(text)
+        return mark_unknown(ids, symbols, words if len(words) == self.encode(text).count(UNK) else [])
+
     @abstractmethod
     def content(self) -> dict[str, Any]:
         """The values of this kind of tokenizer, for JSON."""
@@ -80,6 +88,13 @@ class Tokenizer(SingleSource):
     def json(self) -> str:
         """The whole tokenizer as JSON."""
         return json.dumps({"format": FORMAT, "kind": self.kind, **self.content()}, ensure_ascii=False, indent=1)
+
+
+def mark_unknown(ids: Sequence[int], symbols: Sequence[str], words: Sequence[str]) -> list[str]:
+    """The symbols with ‹word› for each <unk>; without words they stay as they are."""
+    left = iter(words if ids.count(UNK) <= len(words) else [])
+    marked = (next(left, None) if number == UNK else None for number in ids)
+    return [symbol if word is None else f"‹{word}›" for symbol, word in zip(symbols, marked, strict=True)]
 
 
 class SymbolTokenizer(Tokenizer):

@@ -69,6 +69,18 @@ class Classes:
         """The share of correct outputs, in percent."""
         return 100.0 * float(np.trace(self.confusion)) / max(1, int(self.confusion.sum()))
 
+    def ordered(self, names: Sequence[str]) -> Classes:
+        """The same with these classes first, in this order, and all others behind them."""
+        rest = [name for name in self.names if name not in names]
+        places = [self.names.index(name) for name in (*names, *rest)]
+        return Classes([self.names[k] for k in places], self.confusion[np.ix_(places, [*places, len(places)])])
+
+    @property
+    def by_size(self) -> list[str]:
+        """The names of the classes, those with the most examples first."""
+        counts = dict(zip(self.names, self.confusion.sum(axis=1), strict=True))
+        return sorted(self.names, key=lambda name: -counts[name])
+
     @property
     def others(self) -> int:
         """The number of outputs that are none of the classes."""

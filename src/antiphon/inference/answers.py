@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from antiphon.data.batches import batch_by_length
-from antiphon.data.tokenizers import UNK
+from antiphon.data.tokenizers import UNK, mark_unknown
 from antiphon.inference.engine import Engine
 from antiphon.inference.flags import (
     FlagLimits,
@@ -106,19 +106,22 @@ class AnswerPipeline:
             return [found[index] for index in by_expected_utility(texts, options.mbr)]
         return found
 
-    def _decode(self, encoded: EncodedInput, n_best: list[Hypothesis]) -> Generation:
-        """The n best hypotheses as text, the first of them as the answer."""
+    def alternatives(self, encoded: EncodedInput, n_best: list[Hypothesis]) -> list[Alternative]:
+        """The n best hypotheses as text."""
         replacements = self._replacements(encoded, n_best) if self.options.replace_unknown else [[] for _ in n_best]
-        alternatives = [
+        return [
             Alternative(
                 text=self.codec.decode(encoded, hypothesis.tokens, words),
-                tokens=self.codec.target.symbols(hypothesis.tokens),
+                tokens=mark_unknown(hypothesis.tokens, self.codec.target.symbols(hypothesis.tokens), words),
                 score=hypothesis.score,
                 log_probs=list(hypothesis.log_probs),
             )
             for hypothesis, words in zip(n_best, replacements, strict=True)
         ]
-        best = alternatives[0]
+
+    def _decode(self, encoded: EncodedInput, n_best: list[Hypothesis]) -> Generation:
+        """The n best hypotheses, the first of them as the answer."""
+        best, *_ = alternatives = self.alternatives(encoded, n_best)
         return Generation(
             text=best.text,
             tokens=best.tokens,

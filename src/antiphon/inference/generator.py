@@ -25,7 +25,9 @@ from antiphon.models.model import SequenceModel
 from antiphon.search.sampling import text_key
 from antiphon.search.trace import SearchTree, TraceRecorder
 
-__all__ = ["Generator", "Limits"]
+__all__ = ["LONGEST_CONTINUATION", "Generator", "Limits"]
+
+LONGEST_CONTINUATION = 24  # tokens of a language model that is explained: a picture of more is hard to read
 
 
 class GenerateKeywords(SearchKeywords, total=False):
@@ -169,18 +171,20 @@ class Generator:
         [others] = self.engine.decode([encoded], [tokens[:position]], wide, [(0,)])
         prefixes = [list(other.tokens) for other in others if len(other.tokens) == position + 1]
         continued = self.engine.decode([encoded] * len(prefixes), prefixes, options, [(0,)] * len(prefixes))
+        pipeline = AnswerPipeline(self.engine, self.codec, {}, options, self.flag_limits)
+        answers = pipeline.alternatives(encoded, [best for [best, *_] in continued])
         found = [
-            TokenAlternative(
-                token=self.target_tokenizer.symbols([hypothesis.tokens[position]])[0],
-                probability=math.exp(hypothesis.log_probs[position]),
-                text=self.codec.decode(encoded, hypothesis.tokens),
-            )
-            for [hypothesis, *_] in continued
-        ]
+            TokenAlternative(it.tokens[position], math.exp(it.log_probs[position]), it.text) for it in answers
+        ]  # fmt: skip
         return sorted(found, key=lambda alternative: -alternative.probability)
 
     def tree(self, text: str, *, pruned: int = 3, **options: Unpack[SearchKeywords]) -> TokenTree:
-        """The tree of a beam search for one text, with the best `pruned` pruned candidates of each step."""
+        """The tree of a beam search for one text, with the best `pruned` pruned candidates of each step.
+
+        A language model writes at most 24 tokens, unless `max_length` is given.
+        """
+        if self.config.data.source is None and options.get("max_length") is None:
+            options["max_length"] = min(LONGEST_CONTINUATION, self.config.decoding.max_length)
         chosen = self.search_options(options)
         if pruned < 0:
             raise UserError(f"pruned: must be at least 0, not {pruned}")

@@ -81,7 +81,7 @@ class Codec(ABC):
 
     @abstractmethod
     def source_symbols(self, encoded: EncodedInput) -> list[str]:
-        """The symbols that were read."""
+        """The symbols that were read; an unknown one stands as it was written: ‹word›."""
 
     def source_words(self, encoded: EncodedInput) -> list[str]:  # noqa: ARG002 (a language model has no source)
         """The text of each source token, to be copied in place of an <unk>."""
@@ -134,7 +134,7 @@ class TextCodec(AnswerCodec):
         return EncodedInput(text, ids[: self.max_length], prompt=[], flags=flags, skip=not ids)
 
     def source_symbols(self, encoded: EncodedInput) -> list[str]:
-        return self.source.symbols([*encoded.ids, EOS])
+        return self.source.written([*encoded.ids, EOS], encoded.text)
 
     def source_words(self, encoded: EncodedInput) -> list[str]:
         """Unknown words stand as they are in the text."""
@@ -182,7 +182,8 @@ class SourceCodec(AnswerCodec):
         return EncodedInput(text, tuple(parts) if len(parts) > 1 else parts[0], prompt=[], flags=flags, skip=skip)
 
     def source_symbols(self, encoded: EncodedInput) -> list[str]:
-        return [name for number, part in enumerate(_parts(encoded.source)) for name in self._symbols(number, part)]
+        rows = zip(_parts(encoded.source), self.source.cells(encoded.text), strict=True)
+        return [name for number, (part, cell) in enumerate(rows) for name in self._symbols(number, part, cell)]
 
     def memory_length(self, source: Read) -> int:
         return sum(self._length(number, part) for number, part in enumerate(_parts(source)))
@@ -197,10 +198,10 @@ class SourceCodec(AnswerCodec):
             first = last + 1
         return found
 
-    def _symbols(self, number: int, part: Values) -> list[str]:
+    def _symbols(self, number: int, part: Values, cell: str) -> list[str]:
         source = self.source.parts[number]
         if isinstance(source, Tokenizer) and isinstance(part, list):
-            return source.symbols([*part, EOS])
+            return source.written([*part, EOS], cell)
         return self.front_ends[number].names(len(part))
 
     def _length(self, number: int, part: Values) -> int:
@@ -239,7 +240,7 @@ class LanguageModelCodec(Codec):
         return [*self.target.encode(text), self.start if self.end == NO_TOKEN else self.end]
 
     def source_symbols(self, encoded: EncodedInput) -> list[str]:
-        return self.target.symbols(encoded.prompt)
+        return self.target.written(encoded.prompt, encoded.text)
 
     def decode(self, encoded: EncodedInput, tokens: tuple[int, ...], replacements: Items[str] = ()) -> str:  # noqa: ARG002 (there is no source)
         """The prompt as it was given, and its continuation."""

@@ -33,11 +33,13 @@ def draw_attention_matrix(
     note: str = "",
     prompt_end: tuple[int, int] | None = None,
     copy_probs: list[float] | None = None,
+    highest: float | None = None,
 ) -> None:
     """Write a_ij, the weight of source token j for target token i, as PNG or SVG by suffix.
 
     The note goes below; `prompt_end` is the row and the column before which a line is drawn; `copy_probs` are the
-    probabilities that the target tokens were copied, drawn as bars beside them.
+    probabilities that the target tokens were copied, drawn as bars beside them. The scale ends at `highest`, or at the
+    highest weight.
     """
     if np.shape(weights) != (len(target), len(source)):
         raise ValueError(f"weights {np.shape(weights)} do not fit {len(target)} target and {len(source)} source tokens")
@@ -46,7 +48,7 @@ def draw_attention_matrix(
     width, height = min(len(source) * _CELL, _LONGEST_SIDE), min(len(target) * _CELL, _LONGEST_SIDE)
     figure = Figure(figsize=(width, height), facecolor="white")
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))  # labels lie outside; saving cuts tightly around them
-    highest = float(cells.max()) or 1.0
+    highest = highest or float(cells.max()) or 1.0
     image = axes.imshow(cells, cmap=HEAT, vmin=0.0, vmax=highest, aspect="auto", interpolation="nearest")
     columns, rows = [style.printable(token) for token in source], [style.printable(token) for token in target]
     label_cells(axes, rows, columns, width=width / len(columns), height=height / len(rows))

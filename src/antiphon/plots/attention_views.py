@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from antiphon.config.networks import (
+    AttentionConfig,
     ConcatenatedConfig,
     EncoderDecoderConfig,
     LanguageModelConfig,
@@ -23,25 +24,27 @@ from antiphon.data.audio import AudioReader
 from antiphon.data.build_source import one_text
 from antiphon.data.image import ImageReader
 from antiphon.data.source import FileSource
+from antiphon.data.tokenizers import EOS
 from antiphon.data.video import FramesReader
 from antiphon.errors import DataError, UserError
 from antiphon.inference.generation import Generation, SourceSpan
-from antiphon.inference.generator import Generator
+from antiphon.inference.generator import LONGEST_CONTINUATION, Generator
+from antiphon.inference.inputs import encode_inputs
 from antiphon.inference.options import SearchKeywords
 from antiphon.models.frontends.audio_frontend import SubsampledFrontEnd
 from antiphon.plots.attention_heads import draw_heads
 from antiphon.plots.attention_matrix import draw_attention_matrix
-from antiphon.plots.image_attention import draw_image_attention
+from antiphon.plots.image_attention import attention_scale, draw_image_attention, draw_images_beside
 from antiphon.plots.spectrogram import draw_spectrogram
 from antiphon.plots.video_attention import draw_video_attention
 
 __all__ = [
     "AttentionKind", "AttentionView", "answer_with_attention", "attention_view", "draw_answer", "explain_attention",
+    "explain_beside",
 ]  # fmt: skip
 
 AttentionKind = Literal["cross", "own", "source"]
 KINDS: tuple[AttentionKind, ...] = get_args(AttentionKind)
-LONGEST_CONTINUATION = 24  # tokens of a language model: a picture of more is hard to read
 _NOTES: dict[AttentionKind, str] = {
     "cross": "attention to the source: a row is a token written, a column a token read",
     "own": "attention of the answer to itself: a row is a token written, a column a token before it",
@@ -55,6 +58,7 @@ _CONCATENATED_NOTES: dict[AttentionKind, str] = {  # one softmax over source and
     "cross": "; the rest of each row, up to 1, goes to the answer (own)",
     "own": "; the rest of each row, up to 1, goes to the source (cross)",
 }
+_OTHERS_NOTE = "the rest of each row, up to 1, goes to the other sources, whose pictures have the same scale"
 _COPY_NOTE = "; copied: how probable it is that the token was copied from the source, given which one it is"
 
 
@@ -90,6 +94,41 @@ def explain_attention(
     return Explanation(answer, [path])
 
 
+def explain_beside(
+    generator: Generator, other: Generator, text: str, path: Path, **options: Unpack[SearchKeywords]
+) -> Explanation:
+    """Answer, and draw the attention of two models to an image, below one another, while they write this answer."""
+    pair = dict(zip(_pair_names(generator, other), (generator, other), strict=True))
+    if not isinstance(generator.source, ImageReader) or not isinstance(other.source, ImageReader):
+        raise UserError("beside: only for two runs that read one image each; draw these one by one")
+    answer = answer_with_attention(generator, text, **options)
+    cells = {}
+    for name, model in pair.items():
+        weights, span = _forced_weights(model, answer)
+        if weights is None:
+            raise UserError(f"beside: the {name} run has no attention to draw; take a run that has")
+        cells[name] = _image_weights(weights, span)
+    image = generator.source.picture(generator.source.read(text))
+    draw_images_beside(image, cells, answer.tokens, path, answer.text)
+    return Explanation(answer, [path])
+
+
+def _pair_names(*generators: Generator) -> list[str]:
+    """`soft` and `hard` if the two differ in that."""
+    contexts = [getattr(generator.config.model, "context", None) for generator in generators]
+    kinds: list[str] = [context.alignment.kind for context in contexts if isinstance(context, AttentionConfig)]
+    return kinds if len(set(kinds)) == len(generators) else ["first", "second"]
+
+
+def _forced_weights(generator: Generator, answer: Generation) -> tuple[NDArray[Any] | None, SourceSpan]:
+    """The attention [T, S] of a model to the source of an answer that it is made to write, and its cells."""
+    ids = [*generator.target_tokenizer.encode(answer.text), EOS][: len(answer.tokens)]
+    if generator.target_tokenizer.symbols(ids) != answer.tokens:
+        raise UserError("beside: the second run does not have the target tokens of the first; train both on one table")
+    [encoded] = encode_inputs(generator.codec, [answer.spans[0].text])
+    return generator.engine.weights([encoded.source], [ids])[0], generator.codec.spans(encoded)[0]
+
+
 def draw_answer(generator: Generator, answer: Generation, path: Path, *, heads: bool) -> list[Path]:
     """Draw the attention to the sources and, in NAME-heads, every head if there are several; return the files."""
     files = [] if answer.weights is None else draw_sources(generator, answer, path)
@@ -117,39 +156,49 @@ def answer_with_attention(generator: Generator, text: str, **options: Unpack[Sea
 
 
 def draw_sources(generator: Generator, answer: Generation, path: Path) -> list[Path]:
-    """Draw the attention over each source of an answer that has weights; return the files.
+    """Draw the attention over each source of an answer that has weights, on one scale; return the files.
 
     One source goes to the path itself; several get their number, from 1, before the suffix.
     """
+    assert answer.weights is not None
     files = [path]
     if len(answer.spans) > 1:
         files = [path.with_stem(f"{path.stem}-{number}") for number in range(1, len(answer.spans) + 1)]
+    highest = None if one_text(generator.config.data) else attention_scale(answer.weights)
     for span, file in zip(answer.spans, files, strict=True):
-        _draw_source(generator, span, answer, file)
+        _draw_source(generator, span, answer, file, highest)
     return files
 
 
-def _draw_source(generator: Generator, part: SourceSpan, answer: Generation, path: Path) -> None:
+def _draw_source(generator: Generator, part: SourceSpan, answer: Generation, path: Path, highest: float | None) -> None:
     """Draw one source, as far as it was read."""
     assert answer.weights is not None
     source = generator.source.parts[part.source]
     here = slice(part.first, part.last + 1)
     weights, words, title = answer.weights[:, here], answer.tokens, answer.text
     if not isinstance(source, FileSource):
-        draw_attention_matrix(weights, answer.source_tokens[here], words, path, title)
+        note = "" if len(answer.spans) == 1 else _OTHERS_NOTE
+        draw_attention_matrix(weights, answer.source_tokens[here], words, path, title, note=note, highest=highest)
         return
     values = source.read(part.text)[: generator.config.data.sources[part.source].max_length]
     factor = _subsampling(generator.config, part.source)
     match source:
         case ImageReader():
-            grid = part.grid or (1, weights.shape[1])
-            draw_image_attention(source.picture(values), weights.reshape(len(words), *grid), words, path, title)
+            cells = _image_weights(weights, part)
+            draw_image_attention(source.picture(values), cells, words, path, title, highest=highest)
         case FramesReader():
             each = weights.repeat(factor, axis=1)[:, : len(values)] / factor  # frames read as one share its weight
-            draw_video_attention(source.picture(values), each, words, path, title)
+            draw_video_attention(source.picture(values), each, words, path, title, highest=highest)
         case _:
             seconds = source.config.step / 1000 if isinstance(source, AudioReader) else None
-            draw_spectrogram(values, weights, words, path, title, factor=factor, seconds=seconds)
+            draw_spectrogram(
+                values, weights, words, path, title, factor=factor, seconds=seconds, highest=highest
+            )  # fmt: skip
+
+
+def _image_weights(weights: NDArray[Any], part: SourceSpan) -> NDArray[Any]:
+    """The weights [T, S] of an image by row and column of its cells [T, n, m]."""
+    return weights.reshape(len(weights), *(part.grid or (1, weights.shape[1])))
 
 
 def _subsampling(config: Config, number: int) -> int:

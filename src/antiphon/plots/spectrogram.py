@@ -36,11 +36,13 @@ def draw_spectrogram(
     *,
     factor: int,
     seconds: float | None = None,
+    highest: float | None = None,
 ) -> None:
     """Write the steps [S, D] above a_ij [T, S'], as PNG or SVG by suffix.
 
     Each of the S' vectors stands for `factor` steps; `seconds` is the length of a step of sound, whose low bands are
-    drawn below. Without seconds the steps are numbered from 1, and value 1 is above.
+    drawn below. Without seconds the steps are numbered from 1, and value 1 is above. The scale ends at `highest`, or at
+    the highest weight.
     """
     S, D = np.shape(spectrum)
     if np.shape(weights) != (len(words), -(-S // factor)):
@@ -54,7 +56,7 @@ def draw_spectrogram(
     upper = figure.add_axes((0.0, 1 - above / height, 1.0, above / height))
     lower = figure.add_axes((0.0, 0.0, 1.0, below / height), sharex=upper)
     _draw_steps(upper, spectrum, sound=seconds is not None)
-    image = _draw_weights(lower, cells, factor)
+    image = _draw_weights(lower, cells, factor, highest or float(cells.max()) or 1.0)
     style.draw_colour_bar(figure, image, top=below / height, room=below / height)
     step = style.label_step(_POINTS, below / len(words))
     style.label_ticks(lower.yaxis, [style.printable(word) for word in words], step, _POINTS)
@@ -77,10 +79,9 @@ def _draw_steps(axes: Axes, spectrum: NDArray[Any], *, sound: bool) -> None:
     style.draw_frame(axes)
 
 
-def _draw_weights(axes: Axes, cells: NDArray[np.float64], factor: int) -> AxesImage:
+def _draw_weights(axes: Axes, cells: NDArray[np.float64], factor: int, highest: float) -> AxesImage:
     """Draw a row for each word; a last cell that reaches beyond the last step is cut off."""
     T, steps = cells.shape
-    highest = float(cells.max()) or 1.0
     image = axes.imshow(
         cells, cmap=HEAT, vmin=0.0, vmax=highest, aspect="auto", interpolation="nearest",
         extent=(0, steps * factor, T - 0.5, -0.5),

@@ -155,14 +155,15 @@ class TextSize:
         return self.ascent + self.descent
 
 
-def text_size(text: str, points: float) -> TextSize:
+def text_size(text: str, points: float, *, bold: bool = False) -> TextSize:
     """The size of a line; it is at least as high as "lp", so that all lines are alike."""
-    line, own = _ink_size("lp", points), _ink_size(text, points)
+    line, own = _ink_size("lp", points, bold=bold), _ink_size(text, points, bold=bold)
     return TextSize(own.width, max(line.ascent, own.ascent), max(line.descent, own.descent))
 
 
-def _ink_size(text: str, points: float) -> TextSize:
-    width, height, descent = _renderer().get_text_width_height_descent(text, font(points, text), ismath=False)
+def _ink_size(text: str, points: float, *, bold: bool) -> TextSize:
+    drawn = font(points, text, bold=bold)
+    width, height, descent = _renderer().get_text_width_height_descent(text, drawn, ismath=False)
     return TextSize(*(float(length) / _MEASURING_DPI for length in (width, height - descent, descent)))
 
 

@@ -29,11 +29,18 @@ _POINTS = 9.0
 
 
 def draw_video_attention(
-    frames: NDArray[Any], weights: NDArray[Any], words: list[str], path: Path, title: str = ""
+    frames: NDArray[Any],
+    weights: NDArray[Any],
+    words: list[str],
+    path: Path,
+    title: str = "",
+    *,
+    highest: float | None = None,
 ) -> None:
     """Write a_tf, the weight of frame f for word t, as PNG or SVG by suffix.
 
-    The frames [F, H, W] or [F, H, W, 3] are from 0 to 1, the weights are [T, F].
+    The frames [F, H, W] or [F, H, W, 3] are from 0 to 1, the weights are [T, F]. The scale ends at
+    `highest`, or at the highest weight.
     """
     if np.ndim(frames) not in (3, 4) or 0 in np.shape(frames) or np.shape(frames)[3:] not in ((), (3,)):
         raise ValueError(f"frames {np.shape(frames)} are not [F, H, W] or [F, H, W, 3]")
@@ -47,7 +54,7 @@ def draw_video_attention(
     figure, axes = style.inch_axes(width, height)
     _draw_thumbnails(axes, np.asarray(frames, dtype=np.float64), cell, every)
     if words:
-        image = _draw_strips(axes, style.finite_weights(weights), words, (width, thumbnail + _GAP, height))
+        image = _draw_strips(axes, style.finite_weights(weights), words, (width, thumbnail + _GAP, height), highest)
         style.draw_colour_bar(figure, image, top=min(1.5 / height, 1.0))
     axes.set(xlim=(0.0, width), ylim=(height, 0.0))  # imshow has moved them
     if title:
@@ -69,14 +76,19 @@ def _draw_thumbnails(axes: Axes, frames: NDArray[np.float64], cell: float, every
 
 
 def _draw_strips(
-    axes: Axes, weights: NDArray[np.float64], words: list[str], place: tuple[float, float, float]
+    axes: Axes,
+    weights: NDArray[np.float64],
+    words: list[str],
+    place: tuple[float, float, float],
+    highest: float | None,
 ) -> AxesImage:
     """Draw a strip for each word, all on one scale; `place` is the width, the top and the bottom."""
     width, top, bottom = place
     T, F = weights.shape
     strip, cell = (bottom - top) / T, width / F
+    end = highest or float(weights.max()) or 1.0
     image = axes.imshow(
-        weights, cmap=HEAT, vmin=0.0, vmax=float(weights.max()) or 1.0, aspect="auto", interpolation="nearest",
+        weights, cmap=HEAT, vmin=0.0, vmax=end, aspect="auto", interpolation="nearest",
         extent=(0.0, width, bottom, top),
     )  # fmt: skip
     lines = [[(0.0, top + t * strip), (width, top + t * strip)] for t in range(1, T)]

@@ -26,7 +26,8 @@ class Candidate:
     parent: int  # index of the hypothesis it extends among those kept in the step before, best first; -1 in step 0
     token: int
     log_prob: float  # of this token
-    score: float  # of all tokens up to it: sum(log p) / length ^ length_penalty
+    total: float  # the sum of log p of all tokens up to it, which decides what is pruned
+    score: float  # total / length ^ length_penalty
     status: Status
 
 
@@ -45,12 +46,15 @@ def candidate_list(candidates: Candidates, sentences: Tensor, step: int, length_
     """The possible candidates [B, C] of these sentences [B]."""
     rows, columns = (candidates.totals > IMPOSSIBLE).nonzero(as_tuple=True)
     scores = candidates.totals / (step + 1) ** length_penalty
-    fields = (candidates.slots, candidates.tokens, candidates.log_probs, scores, candidates.selected, candidates.ended)
-    lists = [values[rows, columns].tolist() for values in fields]
+    fields = (candidates.selected, candidates.ended, candidates.slots)
+    numbers = (candidates.tokens, candidates.log_probs, candidates.totals, scores)
+    lists = [values[rows, columns].tolist() for values in (*fields, *numbers)]
     found = []
-    for sentence, slot, token, log_prob, score, selected, ended in zip(sentences[rows].tolist(), *lists, strict=True):
+    for sentence, selected, ended, slot, token, log_prob, total, score in zip(
+        sentences[rows].tolist(), *lists, strict=True
+    ):
         status: Status = "finished" if ended else "kept" if selected else "pruned"
-        found.append(Candidate(sentence, step, slot if step else -1, token, log_prob, score, status))
+        found.append(Candidate(sentence, step, slot if step else -1, token, log_prob, total, score, status))
     return found
 
 
@@ -72,6 +76,7 @@ class TreeNode:
     step: int
     token: int
     log_prob: float  # of this token
+    total: float  # the sum of log p of all tokens up to it, which decides what is pruned
     score: float  # of all tokens up to it, normalised as the search does
     status: Status
     parent: int | None  # its index in the tree; None: the start
@@ -97,7 +102,7 @@ class SearchTree:
                 path = (*(paths[parent] if parent is not None else ()), it.token)
                 paths.append(path)
                 won = it.status != "pruned" and best.tokens[: len(path)] == path
-                nodes.append(TreeNode(it.step, it.token, it.log_prob, it.score, it.status, parent, winner=won))
+                nodes.append(TreeNode(it.step, it.token, it.log_prob, it.total, it.score, it.status, parent, won))
             kept = [index for index in range(first, len(nodes)) if nodes[index].status == "kept"]
         return cls(tuple(nodes))
 

@@ -10,6 +10,7 @@ import torch
 
 from antiphon.config.checks import check_config
 from antiphon.config.schema import Config, DataConfig
+from antiphon.data.batches import noise_warnings
 from antiphon.data.build_source import reused_tokenizers
 from antiphon.data.corpus import MultiSourceRows
 from antiphon.data.encode import nothing_usable
@@ -102,7 +103,8 @@ def _try_batches(config: Config, prepared: Prepared) -> tuple[list[str], list[st
         *transferred,
     ]
     measured = [probe_matmul().describe(), estimate_training(config.training, model, batches, plan).describe()]
-    return facts, measured, ctc_length_warnings(model, prepared.train)
+    noise = noise_warnings(config.training, source, prepared.train)
+    return facts, measured, [*ctc_length_warnings(model, prepared.train), *noise]
 
 
 def _data_facts(data: DataConfig, prepared: Prepared) -> list[str]:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
+from itertools import accumulate
 from types import FrameType, TracebackType
 from typing import NamedTuple
 
+from rich.cells import cell_len
 from rich.console import Console
-from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.text import Text
 
-from antiphon.text import visible
+from antiphon.text import HANGING, cut, pack, visible
 
 __all__ = [
     "DevSample", "Display", "Figures", "LiveDisplay", "PlainDisplay", "StopRequested", "StopSignals", "open_display",
@@ -83,6 +86,7 @@ class DevSample(NamedTuple):
 
 
 COLOURS = {"✓": "green", "✗": "red", "·": "dim"}
+SPEED_WIDTH, PADDING_WIDTH = 76, 100  # a narrower terminal has no room for these parts of the bar
 
 
 class Display:
@@ -92,13 +96,16 @@ class Display:
 
     def update(self, row: Figures, total: int) -> None: ...
 
+    def evaluating(self) -> None:
+        """An evaluation begins; `evaluation` ends it."""
+
     def evaluation(self, row: Figures, metrics: list[str], best: bool, samples: list[DevSample]) -> None: ...
 
     def close(self) -> None: ...
 
 
 class PlainDisplay(Display):
-    """Prints lines for a file or a pipe: one per `every` updates and one per evaluation."""
+    """Prints lines for a file or a pipe: one per `every` updates and one or two per evaluation."""
 
     def __init__(self, console: Console, every: int = 50) -> None:
         self.console = console
@@ -109,19 +116,21 @@ class PlainDisplay(Display):
 
     def update(self, row: Figures, total: int) -> None:
         if int(row["update"]) % self.every == 0:
-            self._print(
-                f"update {int(row['update'])}/{total}  epoch {int(row['epoch']) + 1}  loss {row['loss']:.3f}  "
-                f"{row['tokens_per_second']:.0f} tokens/s  padding {row['padding']:.1%}  "
-                f"learning rate {row['learning_rate']:.2e}  {_clock(row['remaining'])} left"
-            )
+            parts = [
+                f"update {int(row['update'])}/{total}", f"epoch {int(row['epoch']) + 1}", f"loss {row['loss']:.3f}",
+                f"{_clock(row['remaining'])} left", f"{row['tokens_per_second']:,.0f} tokens/s",
+                f"rate {row['learning_rate']:.2e}", f"padding {row['padding']:.1%}",
+            ]  # fmt: skip
+            self._print(pack(parts, self.console.width)[0])
 
     def evaluation(self, row: Figures, metrics: list[str], best: bool, samples: list[DevSample]) -> None:
-        values = "  ".join(f"{name} {row[name]:.2f}" for name in metrics)
-        losses = f"train loss {row['train_loss']:.3f}  dev loss {row['dev_loss']:.3f}"
-        star = "  ★ best so far" if best else ""
-        self._print(f"evaluation at update {int(row['update'])}  epoch {row['epoch']:.1f}  {losses}  {values}{star}")
+        parts = [f"evaluation at update {int(row['update'])}", f"epoch {row['epoch']:.1f}"]
+        parts += [f"train loss {row['train_loss']:.3f}", f"dev loss {row['dev_loss']:.3f}"]
+        parts += [*(f"{name} {row[name]:.2f}" for name in metrics), *(["★ best so far"] if best else [])]
+        for line in pack(parts, self.console.width):
+            self._print(line)
         for sample in samples:
-            self._print(f"    {sample.mark} {visible(sample.source, keep=' ')} → {visible(sample.output, keep=' ')}")
+            self._print(_sample_text(sample, self.console.width).plain)
 
     def _print(self, text: str) -> None:
         self.console.print(text, markup=False, highlight=False, soft_wrap=True)
@@ -136,30 +145,32 @@ class LiveDisplay(PlainDisplay):
             TextColumn("[bold]epoch {task.fields[epoch]}"),
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("loss {task.fields[loss]}"),
-            TextColumn("{task.fields[speed]} tokens/s"),
-            TextColumn("padding {task.fields[padding]}"),
-            TimeRemainingColumn(),
+            TextColumn("updates  {task.fields[activity]}"),
             console=console,
             transient=True,
         )
-        self.task = self.bar.add_task("", total=None, epoch="1", loss="–", speed="–", padding="–")
+        self.task = self.bar.add_task("", total=None, epoch="1", activity="")
         self.has_header = False
-        self.started = False
+
+    def log(self, message: str) -> None:
+        for line in message.split("\n"):
+            self._print("\n".join(pack(line.split(" "), self.console.width, gap=" ")))
 
     def update(self, row: Figures, total: int) -> None:
-        if not self.started:
-            self.bar.start()
-            self.started = True
+        parts = [f"loss {row['loss']:.3f}"]
+        if self.console.width >= SPEED_WIDTH:
+            parts.append(f"{row['tokens_per_second']:,.0f} tokens/s")
+        if self.console.width >= PADDING_WIDTH:
+            parts.append(f"padding {row['padding']:.1%}")
+        parts.append(f"{_clock(row['remaining'])} left")
+        epoch = str(int(row["epoch"]) + 1)
         self.bar.update(
-            self.task,
-            completed=int(row["update"]),
-            total=total,
-            epoch=str(int(row["epoch"]) + 1),
-            loss=f"{row['loss']:.3f}",
-            speed=f"{row['tokens_per_second']:,.0f}",
-            padding=f"{row['padding']:.1%}",
-        )
+            self.task, completed=int(row["update"]), total=total, epoch=epoch, activity="  ".join(parts)
+        )  # fmt: skip
+        self.bar.start()  # again has no effect
+
+    def evaluating(self) -> None:
+        self.bar.update(self.task, activity="evaluating", refresh=True)
 
     def evaluation(self, row: Figures, metrics: list[str], best: bool, samples: list[DevSample]) -> None:
         cells = {
@@ -169,27 +180,67 @@ class LiveDisplay(PlainDisplay):
             "dev loss": f"{row['dev_loss']:.3f}",
             **{name: f"{row[name]:.2f}" for name in metrics},
         }
+        shown = _columns_that_fit(list(cells), self.console.width - 2)
         if not self.has_header:
-            self.console.print("[bold]" + "".join(f"{name:>{_width(name)}}" for name in cells) + "[/bold]")
+            for line in _header(shown, more=len(shown) < len(cells)):
+                self.console.print(f"[bold]{line}[/bold]")
             self.has_header = True
-        line = "".join(f"{cell:>{_width(name)}}" for name, cell in cells.items())
+        line = "".join(f"{cells[name]:>{_width(name)}}" for name in shown)
         self.console.print(line + (" [yellow]★[/yellow]" if best else ""), highlight=False)
         for sample in samples:
-            source, output = (escape(visible(text, keep=" ")) for text in (sample.source, sample.output))
-            mark = f"[{COLOURS[sample.mark]}]{sample.mark}[/{COLOURS[sample.mark]}]"
-            self.console.print(f"    {mark} {source} [dim]→[/dim] {output}", highlight=False)
+            self.console.print(_sample_text(sample, self.console.width), highlight=False)
 
     def close(self) -> None:
         self.bar.stop()
 
 
+# Lines that fit the terminal
+
+
+def _sample_text(sample: DevSample, width: int) -> Text:
+    """`✗ source → output (right: reference)` in one line; the longest of the three are cut."""
+    wrong = sample.mark == "✗"
+    around = [f"{HANGING}{sample.mark} ", " → ", *([" (right: ", ")"] if wrong else [""])]
+    texts = [sample.source, sample.output, *([sample.references[0]] if wrong else [])]
+    shown = cut_together([visible(text, keep=" ") for text in texts], width - sum(map(cell_len, around)))
+    text = Text(HANGING)
+    text.append(sample.mark, COLOURS[sample.mark]).append(f" {shown[0]}").append(" → ", "dim").append(shown[1])
+    return text.append(f" (right: {shown[2]})", "dim") if wrong else text
+
+
+def cut_together(texts: list[str], room: int) -> list[str]:
+    """The texts in at most `room` columns together: the longest are cut with …, to the same width."""
+    left = max(room, len(texts))
+    shown = dict.fromkeys(range(len(texts)), "")
+    for count, number in enumerate(sorted(shown, key=lambda number: cell_len(texts[number]))):
+        shown[number] = cut(texts[number], left // (len(texts) - count))
+        left -= cell_len(shown[number])
+    return [shown[number] for number in range(len(texts))]
+
+
+def _columns_that_fit(names: list[str], width: int) -> list[str]:
+    """The first of the columns, as many as there is room for, but at least one."""
+    ends = accumulate(_width(name) for name in names)
+    return [name for name, end in zip(names, ends, strict=True) if end <= width or name == names[0]]
+
+
+def _header(names: list[str], *, more: bool) -> list[str]:
+    """The names of the columns, word below word; with … if there are more of them."""
+    words = [re.split("[ _]", name) for name in names]
+    height = max(map(len, words))
+    padded = [[""] * (height - len(column)) + column for column in words]
+    rows = zip(*padded, strict=True)
+    *upper, last = ("".join(f"{word:>{_width(name)}}" for name, word in zip(names, row, strict=True)) for row in rows)
+    return [*upper, last + (" …" if more else "")]
+
+
 def _width(name: str) -> int:
-    return max(8, len(name) + 3)
+    return max(8, *(len(word) + 2 for word in re.split("[ _]", name)))
 
 
 def _clock(seconds: float) -> str:
-    minutes, rest = divmod(int(seconds), 60)
-    return f"{minutes}:{rest:02d}"
+    hours, rest = divmod(int(seconds), 3600)
+    return f"{hours}:{rest // 60:02d}:{rest % 60:02d}" if hours else f"{rest // 60}:{rest % 60:02d}"
 
 
 def open_display() -> Display:

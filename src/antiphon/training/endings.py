@@ -22,7 +22,7 @@ from antiphon.reports.card import write_card
 from antiphon.reports.report import write_report
 from antiphon.training.checkpoints import Checkpoint, Checkpoints, Progress, average
 from antiphon.training.display import Display, StopRequested
-from antiphon.training.evaluator import Evaluator
+from antiphon.training.evaluator import Evaluator, evenly_spaced
 from antiphon.training.loop import Loop
 from antiphon.training.run_folder import RunFolder
 from antiphon.training.schedule import best_evaluation, has_learnt, is_better, metric_value
@@ -242,7 +242,7 @@ def _draw_attention(run: Run) -> None:
     run.model.eval()
     # A generator that ignores signals: plots take only a moment.
     generator = Generator(LoadedModel(run.config, run.model, trained.source, trained.target_tokenizer))
-    sources = [example.source for example in run.evaluator.decoded[:PLOTS]]
+    sources = [example.source for example in evenly_spaced(run.evaluator.decoded, PLOTS)]
     for number, answer in enumerate(generator.generate(sources, beam=1, heads=True), start=1):
         draw_answer(generator, answer, folder / f"{number}.png", heads=number <= HEAD_PLOTS)
 

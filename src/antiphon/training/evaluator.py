@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from antiphon.config.schema import Config
 from antiphon.data.pairs import Example
 from antiphon.evaluation.evaluate import evaluate_examples
@@ -20,10 +22,13 @@ PROMPT_TOKENS, PROMPT_CHARACTERS = 4, 12  # of a text that a language model cont
 CONTINUATION = 60  # tokens it may write
 
 
-def evenly_spaced(examples: list[Example], count: int) -> list[Example]:
-    """Up to `count` examples at even distances: dev may be sorted."""
-    count = min(count, len(examples))
-    return [examples[number * len(examples) // count] for number in range(count)]
+Item = TypeVar("Item")
+
+
+def evenly_spaced(items: list[Item], count: int) -> list[Item]:
+    """Up to `count` items at even distances: dev may be sorted."""
+    count = min(count, len(items))
+    return [items[number * len(items) // count] for number in range(count)]
 
 
 class Evaluator:
@@ -43,6 +48,7 @@ class Evaluator:
         self.compared: list[str] = [name for name in wanted if name not in LIKELIHOOD_METRICS]
 
     def __call__(self, progress: Progress, status: LoopStatus) -> None:
+        self.display.evaluating()
         values, samples = self.evaluate()
         row = {
             "update": progress.update,
@@ -74,15 +80,17 @@ class Evaluator:
         return values, self._samples(decoded.outputs)
 
     def _samples(self, outputs: list[str]) -> list[DevSample]:
-        """The first few examples with their outputs, which are decoded if no metric needed them."""
-        shown = self.decoded[:SAMPLES]
-        if not outputs:
+        """A few examples from all of dev with their outputs, which are decoded if no metric needed them."""
+        shown = evenly_spaced(self.decoded, SAMPLES)
+        if outputs:
+            outputs = evenly_spaced(outputs, SAMPLES)
+        else:
             answers = self.generator.generate([example.source for example in shown], beam=1, weights=False)
             outputs = [answer.text for answer in answers]
         normalize = self.generator.target_tokenizer.normalize
         return [
             DevSample(self.generator.source.shown(example.source), output, tuple(map(normalize, example.references)))
-            for example, output in zip(shown, outputs[:SAMPLES], strict=True)
+            for example, output in zip(shown, outputs, strict=True)
         ]
 
     def _continuations(self) -> list[DevSample]:

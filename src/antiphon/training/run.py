@@ -11,7 +11,7 @@ from antiphon.config.checks import check_config
 from antiphon.config.networks import ModelConfig
 from antiphon.config.schema import Config, DataConfig
 from antiphon.config.yaml_text import ChangedKey
-from antiphon.data.batches import Batches, PairBatches, PrefetchedBatches, StreamBatches, build_noise
+from antiphon.data.batches import Batches, PairBatches, PrefetchedBatches, StreamBatches, build_noise, noise_warnings
 from antiphon.data.build_source import is_file
 from antiphon.data.prepare import Prepared, prepare
 from antiphon.data.tokenizers import Tokenizer, line_end
@@ -209,7 +209,8 @@ def _warn_if_inexact(checkpoint: Checkpoint, display: Display) -> None:
 def _prepare_folder(run: Run, prepared: Prepared) -> None:
     """Bring the folder to the state of the newest checkpoint, with a model that can be used."""
     model, best = run.model, run.best
-    for warning in ctc_length_warnings(model, prepared.train):
+    noise = noise_warnings(run.config.training, prepared.source, prepared.train)
+    for warning in [*ctc_length_warnings(model, prepared.train), *noise]:
         run.display.log(f"warning: {warning}")
     update = int(best["update"]) if best else None
     run.folder.write_facts(prepared.facts)
