@@ -139,7 +139,8 @@ def _with_recipe(side: _Side, examples: int) -> TextConfig:
     minimum = recipe.min_count if examples >= FEW else 1
     most = max(recipe.vocabulary, side.profile.word_types // 4)
     vocabulary = min(section.vocabulary, most) if section.tokens == "bpe" else recipe.vocabulary
-    return section.model_copy(update={"min_count": minimum, "vocabulary": vocabulary})
+    changes = {"min_count": minimum, "vocabulary": vocabulary, "affixes": recipe.affixes}
+    return section.model_copy(update=changes)
 
 
 def _in_form(

@@ -12,6 +12,7 @@ from antiphon.config.networks import (
     RecurrentEncoderConfig,
     RegisteredEncoderConfig,
     StaticContextConfig,
+    TaggerConfig,
     TransformerConfig,
     front_ends_of,
     learnt_positions,
@@ -22,7 +23,7 @@ from antiphon.config.schema import Config, TextConfig
 from antiphon.config.sections import option_problems
 from antiphon.config.sources import CellsConfig, FeaturesConfig, ImageConfig
 
-__all__ = ["encoder_paths", "model_problems"]
+__all__ = ["encoder_paths", "longest_problems", "model_problems", "part_problems"]
 
 EQUAL_SIZES = ("dot", "scaled-dot", "cosine")  # a registered score reports its own error when the model is built
 NO_INNER_SIZE = (*EQUAL_SIZES, "bilinear")
@@ -36,15 +37,16 @@ WHY = {
 
 def model_problems(config: Config) -> list[str]:
     """A sentence for each pair of parts that cannot work together or would have no effect."""
-    model, problems = config.model, []
+    model, problems = config.model, list[str]()
+    assert not isinstance(model, TaggerConfig)  # which has checks of its own
     if isinstance(model, EncoderDecoderConfig):
         problems += _pairing_problems(model) or [*_context_problems(model), *_copy_problems(model)]
         problems += _ctc_problems(config, model)
         for path, encoder in encoder_paths(model):
-            problems += _part_problems(path, encoder)
+            problems += part_problems(path, encoder)
     return [
         *problems,
-        *_part_problems("model.decoder", model.decoder),
+        *part_problems("model.decoder", model.decoder),
         *_tie_problems(config),
         *_length_problems(config),
         *_guided_attention_problems(config),
@@ -187,7 +189,7 @@ def _unknown_problems(config: Config) -> list[str]:
 # Sizes of one part, shared embeddings, lengths.
 
 
-def _part_problems(path: str, part: EncoderConfig | DecoderConfig) -> list[str]:
+def part_problems(path: str, part: EncoderConfig | DecoderConfig) -> list[str]:
     """Sizes of one encoder or decoder that do not fit."""
     problems = []
     if isinstance(part, RegisteredEncoderConfig):
@@ -213,6 +215,7 @@ def _part_problems(path: str, part: EncoderConfig | DecoderConfig) -> list[str]:
 def _tie_problems(config: Config) -> list[str]:
     """Shared embeddings have one size and one vocabulary."""
     model, problems = config.model, []
+    assert not isinstance(model, TaggerConfig)
     width, size = vector_size(model.decoder), model.decoder.size
     if model.tie in ("output", "all") and width != size:
         problems.append(
@@ -246,6 +249,7 @@ def _reads_text(config: Config, path: str) -> bool:
 def _length_problems(config: Config) -> list[str]:
     """A table of learnt positions is as long as the longest sequence."""
     model, data, problems = config.model, config.data, []
+    assert not isinstance(model, TaggerConfig)
     lengths = [source.max_length + isinstance(source, TextConfig) for source in data.sources]
     source = sum(lengths)
     if isinstance(model, EncoderDecoderConfig):
@@ -253,7 +257,7 @@ def _length_problems(config: Config) -> list[str]:
             apart = isinstance(model.encoder, list)
             needed = sum(lengths[number : number + 1]) if apart else source
             key = data.place(number) if apart else "data.source"
-            problems += _longest_problems(path, encoder, needed, f"{key}.max_length")
+            problems += longest_problems(path, encoder, needed, f"{key}.max_length")
     target, keys = data.target.max_length + 1, "data.target.max_length"
     if isinstance(model, LanguageModelConfig):  # it writes in pieces, so its answers may have any length
         target, keys = (data.window + 1, "data.window") if data.window else (target, keys)
@@ -261,10 +265,10 @@ def _length_problems(config: Config) -> list[str]:
         target, keys = max(target, config.decoding.max_length), f"{keys} and decoding.max_length"
     if isinstance(model, ConcatenatedConfig):
         target, keys = source + target, f"data.source.max_length, or {keys}"
-    return [*problems, *_longest_problems("model.decoder", model.decoder, target, keys)]
+    return [*problems, *longest_problems("model.decoder", model.decoder, target, keys)]
 
 
-def _longest_problems(path: str, part: EncoderConfig | DecoderConfig, needed: int, keys: str) -> list[str]:
+def longest_problems(path: str, part: EncoderConfig | DecoderConfig, needed: int, keys: str) -> list[str]:
     """`needed` positions follow from the `keys`."""
     longest = learnt_positions(part)
     if longest is None or longest >= needed:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Unpack, cast, overload
 
-from antiphon.config.networks import ConcatenatedConfig, EncoderDecoderConfig, learnt_positions
+from antiphon.config.networks import ConcatenatedConfig, EncoderDecoderConfig, TaggerConfig, learnt_positions
 from antiphon.config.schema import Config
 from antiphon.data.source import Source
 from antiphon.data.tokenizers import Tokenizer, text_source
@@ -23,6 +23,7 @@ from antiphon.models.frontends.frontend import FrontEnd
 from antiphon.models.model import SequenceModel
 from antiphon.search.sampling import text_key
 from antiphon.search.trace import SearchTree, TraceRecorder
+from antiphon.text import plural
 
 __all__ = ["Generator", "Limits"]
 
@@ -190,7 +191,8 @@ class Generator:
         inputs = encode_inputs(self.codec, [source for source, _ in pairs], first)
         texts = [text for _, text in pairs]
         targets = [self.codec.encode_target(text) for text in texts]
-        _raise_problems(self.limits.target_problems(inputs, texts, targets))
+        labels = [] if self.codec.labels is None else _label_problems(inputs, texts, targets)
+        _raise_problems(labels or self.limits.target_problems(inputs, texts, targets))
         found = self.engine.log_probs([encoded.source for encoded in inputs], targets, size)
         return [
             ScoredTarget(
@@ -272,6 +274,8 @@ class Limits:
         model = config.model
         if config.data.source is None:
             return cls(context_length=context_length)
+        if isinstance(model, TaggerConfig):
+            return cls(learnt_positions(model.encoder))
         several = isinstance(model, EncoderDecoderConfig) and isinstance(model.encoder, list)
         encoder = (
             learnt_positions(model.encoders[0]) if isinstance(model, EncoderDecoderConfig) and not several else None
@@ -335,6 +339,17 @@ def _length_problem(max_length: int, learnt: int, left: int, encoded: EncodedInp
     return f"max_length: {max_length}, but {fact} and {taken}; " + (
         f"give at most {left}" if left > 0 else "shorten the text, or leave it out"
     )
+
+
+def _label_problems(inputs: list[EncodedInput], texts: list[str], targets: list[list[int]]) -> list[str]:
+    """An error message for each source without one label for each token; lengths count </s>."""
+    rows = zip(inputs, texts, targets, strict=True)
+    return [
+        f"{text[:40]!r}: {plural(len(ids) - 1, 'labels')} for {plural(encoded.length - 1, 'tokens')} "
+        f"({encoded.text[:40]!r}); give one label for each token"
+        for encoded, text, ids in rows
+        if len(ids) != encoded.length
+    ][:MAX_NAMED]
 
 
 def _first_few(problems: list[str]) -> list[str]:
