@@ -23,9 +23,10 @@ from antiphon.config.load import read_config
 from antiphon.config.networks import AttentionConfig, EncoderDecoderConfig, TaggerConfig
 from antiphon.config.schema import Config
 from antiphon.config.yaml_text import explained_yaml
+from antiphon.data.affixes import affix_codes
 from antiphon.data.build_source import SOURCE_TOKENIZER, TARGET_TOKENIZER, load_source, load_tokenizer
 from antiphon.data.source import Source
-from antiphon.data.tokenizers import Tokenizer, affix_codes, by_symbol
+from antiphon.data.tokenizers import Tokenizer, by_symbol
 from antiphon.errors import ConfigError, ModelFolderError
 from antiphon.files import sha256, to_json, write_bytes, write_text
 from antiphon.inference.engine import EngineModel, LoadedModel

@@ -151,7 +151,8 @@ def _in_form(
     Answers keep their case. One vocabulary for both sides is in lower case only if all answers are.
     """
     cells = [*seen.sources, seen.targets]
-    lower = [case_reason(texts, seen.examples) for texts in seen.sources]
+    read = zip(sections, seen.sources, strict=False)  # the case of a word is one of its affixes
+    lower = ["" if section.affixes else case_reason(texts, seen.examples) for section, texts in read]
     small = all(target == target.lower() for target in seen.targets)
     if shared:
         lower = [next(filter(None, lower), "")] * len(sections) if small else [""] * len(sections)

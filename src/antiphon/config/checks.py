@@ -27,7 +27,8 @@ def check_config(config: Config) -> list[str]:
     """A sentence for each combination that cannot work or would have no effect."""
     language_model = isinstance(config.model, LanguageModelConfig)
     return [
-        *(tagger_problems(config) if isinstance(config.model, TaggerConfig) else model_problems(config)),
+        *model_problems(config),
+        *tagger_problems(config),
         *affix_problems(config),
         *_source_problems(config),
         *_freeze_problems(config),

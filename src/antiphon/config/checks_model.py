@@ -23,7 +23,7 @@ from antiphon.config.schema import Config, TextConfig
 from antiphon.config.sections import option_problems
 from antiphon.config.sources import CellsConfig, FeaturesConfig, ImageConfig
 
-__all__ = ["encoder_paths", "longest_problems", "model_problems", "part_problems"]
+__all__ = ["encoder_paths", "model_problems"]
 
 EQUAL_SIZES = ("dot", "scaled-dot", "cosine")  # a registered score reports its own error when the model is built
 NO_INNER_SIZE = (*EQUAL_SIZES, "bilinear")
@@ -38,20 +38,30 @@ WHY = {
 def model_problems(config: Config) -> list[str]:
     """A sentence for each pair of parts that cannot work together or would have no effect."""
     model, problems = config.model, list[str]()
-    assert not isinstance(model, TaggerConfig)  # which has checks of its own
+    if isinstance(model, TaggerConfig):
+        return _reader_problems(config, model)
     if isinstance(model, EncoderDecoderConfig):
         problems += _pairing_problems(model) or [*_context_problems(model), *_copy_problems(model)]
         problems += _ctc_problems(config, model)
         for path, encoder in encoder_paths(model):
-            problems += part_problems(path, encoder)
+            problems += _part_problems(path, encoder)
     return [
         *problems,
-        *part_problems("model.decoder", model.decoder),
+        *_part_problems("model.decoder", model.decoder),
         *_tie_problems(config),
         *_length_problems(config),
         *_guided_attention_problems(config),
         *_sampling_problems(config),
         *_unknown_problems(config),
+    ]
+
+
+def _reader_problems(config: Config, model: TaggerConfig) -> list[str]:
+    """The encoder of a tagger, which is all but its output layer; checks_tagger.py has the rest."""
+    needed = sum(source.max_length + isinstance(source, TextConfig) for source in config.data.sources)
+    return [
+        *_part_problems("model.encoder", model.encoder),
+        *_longest_problems("model.encoder", model.encoder, needed, "data.source.max_length"),
     ]
 
 
@@ -189,7 +199,7 @@ def _unknown_problems(config: Config) -> list[str]:
 # Sizes of one part, shared embeddings, lengths.
 
 
-def part_problems(path: str, part: EncoderConfig | DecoderConfig) -> list[str]:
+def _part_problems(path: str, part: EncoderConfig | DecoderConfig) -> list[str]:
     """Sizes of one encoder or decoder that do not fit."""
     problems = []
     if isinstance(part, RegisteredEncoderConfig):
@@ -257,7 +267,7 @@ def _length_problems(config: Config) -> list[str]:
             apart = isinstance(model.encoder, list)
             needed = sum(lengths[number : number + 1]) if apart else source
             key = data.place(number) if apart else "data.source"
-            problems += longest_problems(path, encoder, needed, f"{key}.max_length")
+            problems += _longest_problems(path, encoder, needed, f"{key}.max_length")
     target, keys = data.target.max_length + 1, "data.target.max_length"
     if isinstance(model, LanguageModelConfig):  # it writes in pieces, so its answers may have any length
         target, keys = (data.window + 1, "data.window") if data.window else (target, keys)
@@ -265,10 +275,10 @@ def _length_problems(config: Config) -> list[str]:
         target, keys = max(target, config.decoding.max_length), f"{keys} and decoding.max_length"
     if isinstance(model, ConcatenatedConfig):
         target, keys = source + target, f"data.source.max_length, or {keys}"
-    return [*problems, *longest_problems("model.decoder", model.decoder, target, keys)]
+    return [*problems, *_longest_problems("model.decoder", model.decoder, target, keys)]
 
 
-def longest_problems(path: str, part: EncoderConfig | DecoderConfig, needed: int, keys: str) -> list[str]:
+def _longest_problems(path: str, part: EncoderConfig | DecoderConfig, needed: int, keys: str) -> list[str]:
     """`needed` positions follow from the `keys`."""
     longest = learnt_positions(part)
     if longest is None or longest >= needed:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from antiphon.config.checks_model import longest_problems, part_problems
 from antiphon.config.networks import ConcatenatedConfig, TaggerConfig
 from antiphon.config.schema import Config, DecodingConfig, TextConfig, TrainingConfig
-from antiphon.config.yaml_text import write_value
 
 __all__ = ["affix_problems", "tagger_problems"]
 
@@ -15,16 +13,16 @@ WHY_NOT_DECODED = "the tokens decide how many labels there are, and each is chos
 
 def tagger_problems(config: Config) -> list[str]:
     """A sentence for each key that a tagger cannot have, or that would have no effect."""
-    model, data = config.model, config.data
-    assert isinstance(model, TaggerConfig)
-    problems = part_problems("model.encoder", model.encoder)
+    data, problems = config.data, list[str]()
+    if not isinstance(config.model, TaggerConfig):
+        return []
     if data.text is None:
-        return [*problems, "data.source: a tagger reads one text; give one source of kind text"]
-    needed = data.text.max_length + 1
-    problems += longest_problems("model.encoder", model.encoder, needed, "data.source.max_length")
+        return ["data.source: a tagger reads one text; give one source of kind text"]
     for key, section in (("data.source", data.text), ("data.target", data.target)):
         if section.tokens != "words":
             problems.append(f"{key}.tokens: {section.tokens}, but a tagger labels words; set it to words")
+    if data.text.normalization == "nfkc":
+        problems.append("data.source.normalization: nfkc may divide a token; set it to nfc or null")
     if isinstance(data.target.column, list):
         problems.append("data.target.column: a token has one label, so give one column")
     if not data.labels:
@@ -48,7 +46,7 @@ def _training_problems(training: TrainingConfig) -> list[str]:
 def _decoding_problems(decoding: DecodingConfig) -> list[str]:
     usual = {key: DecodingConfig.model_fields[key].default for key in NOT_DECODED}
     return [
-        f"decoding.{key}: {write_value(getattr(decoding, key))} has no effect on a tagger ({WHY_NOT_DECODED}); "
+        f"decoding.{key}: {str(getattr(decoding, key)).lower()} has no effect on a tagger ({WHY_NOT_DECODED}); "
         "leave it out"
         for key in NOT_DECODED
         if getattr(decoding, key) != usual[key]

@@ -324,15 +324,17 @@ def _usual_tagger(values: dict[str, Any]) -> dict[str, Any]:
     """The defaults of a tagger: words with a label each, and metrics of labels."""
     data, evaluation = values.get("data"), values.get("evaluation", {})
     if isinstance(data, dict):
-        sides = {"source": data.get("source", {"column": 0}), "target": data.get("target", {"column": 1})}
-        words = {
-            name: {"tokens": "words", "column": number, **side} if isinstance(side, dict) else side
-            for number, (name, side) in enumerate(sides.items())
-        }
-        data = {"labels": True, **data, **words}
+        data = {"labels": True, **data, "source": _words(data, "source", 0), "target": _words(data, "target", 1)}
     if isinstance(evaluation, dict):
         evaluation = {"metrics": ["token_accuracy", "exact_match"], **evaluation}
     return {**values, "data": data, "evaluation": evaluation}
+
+
+def _words(data: dict[str, Any], name: str, column: int) -> Any:  # noqa: ANN401 (any YAML value)
+    """One side of the data; the tokens of a text are words unless it says otherwise."""
+    side = data.get(name, {})
+    text = isinstance(side, dict) and side.get("kind", "text") == "text"
+    return {"tokens": "words", "column": column, **side} if text else side
 
 
 class Config(Section):

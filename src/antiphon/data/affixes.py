@@ -7,12 +7,16 @@ Each is hashed to one of a few rows. Together they have 30 bits, so that an unkn
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
-__all__ = ["AFFIX_BITS", "affix_code", "affix_rows", "affix_table", "split_at_spaces"]
+from antiphon.data.source import Source
+from antiphon.data.tokenizers import SPECIALS, UNK, WordTokenizer, WrappedTokenizer
+
+__all__ = ["AFFIX_BITS", "AffixTokenizer", "affix_code", "affix_codes", "affix_rows", "split_at_spaces"]
 
 AFFIX_BITS = (11, 9, 7, 3)  # of the last three letters, the last two, the first two, and the case
 CAPITAL, CAPITALS, MIXED, DIGITS, OTHER, LOWER, HYPHEN = range(1, 8)
@@ -37,11 +41,6 @@ def affix_rows(codes: Tensor) -> list[Tensor]:
     return rows
 
 
-def affix_table(words: Iterable[str]) -> Tensor:
-    """The codes of some words [N]."""
-    return torch.tensor([affix_code(word) for word in words], dtype=torch.long)
-
-
 def split_at_spaces(text: str) -> list[str]:
     """The words between spaces and tabs; a no-break space is part of a word."""
     return [word for word in text.replace("\t", " ").split(" ") if word]
@@ -60,3 +59,38 @@ def _case(word: str) -> int:
     if word[0].isupper() and word[1:] == word[1:].lower():
         return CAPITAL
     return LOWER if word == word.lower() else MIXED
+
+
+class AffixTokenizer(WordTokenizer):
+    """Words between spaces or tabs; an unknown one has the id `size` + the code of its affixes, and reads <unk>."""
+
+    def encode(self, text: str) -> list[int]:
+        known, size = self._ids, self.size
+        return [known[word] if word in known else size + affix_code(word) for word in split_at_spaces(text)]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return super().decode(self._known(ids))
+
+    def symbols(self, ids: Sequence[int]) -> list[str]:
+        return super().symbols(self._known(ids))
+
+    def unknown(self, text: str) -> list[str]:
+        return [word for word in split_at_spaces(text) if word not in self._ids]
+
+    def content(self) -> dict[str, Any]:
+        return {**super().content(), "affixes": True}
+
+    @property
+    def codes(self) -> Tensor:
+        """The affixes of each known word [N]; the specials have none."""
+        codes = [affix_code(word) for word in self._symbols[len(SPECIALS) :]]
+        return torch.tensor([*[0] * len(SPECIALS), *codes], dtype=torch.long)
+
+    def _known(self, ids: Sequence[int]) -> list[int]:
+        return [number if number < self.size else UNK for number in ids]
+
+
+def affix_codes(source: Source) -> Tensor | None:
+    """The affixes of the tokens of a text [N]; None for all sources that do not use them."""
+    inner = source.inner if isinstance(source, WrappedTokenizer) else source
+    return inner.codes if isinstance(inner, AffixTokenizer) else None

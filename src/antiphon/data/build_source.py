@@ -12,18 +12,9 @@ from antiphon.config.load import read_config
 from antiphon.config.schema import DataConfig, SourceConfig, TextConfig
 from antiphon.config.sources import AudioConfig, FeaturesConfig, FramesConfig, ImageConfig
 from antiphon.config.yaml_text import write_value
-from antiphon.data.affixes import split_at_spaces
+from antiphon.data.affixes import AffixTokenizer, split_at_spaces
 from antiphon.data.source import FileSource, MultiSourceReader, SingleSource, Source, UnreadableError
-from antiphon.data.tokenizers import (
-    FORMAT,
-    SYMBOLS,
-    AffixTokenizer,
-    NormalizingTokenizer,
-    TextForm,
-    Tokenizer,
-    damaged,
-    read_json,
-)
+from antiphon.data.tokenizers import FORMAT, SYMBOLS, NormalizingTokenizer, TextForm, Tokenizer, damaged, read_json
 from antiphon.errors import ConfigError, DataError, ModelFolderError
 
 __all__ = [
@@ -239,7 +230,10 @@ def _contradictions(side: Side, config: TextConfig, tokenizer: Tokenizer, learnt
             f"data.{side}.tokens: {config.tokens}, but the tokenizer of {config.tokenizer} is one of {tokenizer.kind}; "
             f"set it to {tokenizer.kind}, or data.{side}.tokenizer to null"
         )
-    for key in ("vocabulary", "min_count", "lowercase", "normalization", "affixes"):
+    if config.affixes != learnt.affixes:
+        fact = f"{write_value(config.affixes)}, but the tokenizer of {config.tokenizer} has the other value"
+        problems.append(f"data.{side}.affixes: {fact}; set it to {write_value(learnt.affixes)}")
+    for key in ("vocabulary", "min_count", "lowercase", "normalization"):
         value, default = getattr(config, key), TextConfig.model_fields[key].default
         if value not in (default, getattr(learnt, key)):
             problems.append(

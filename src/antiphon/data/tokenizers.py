@@ -20,15 +20,14 @@ import regex
 import torch
 from torch import Tensor
 
-from antiphon.data.affixes import affix_code, affix_table, split_at_spaces
 from antiphon.data.source import Random, SingleSource, Source
 from antiphon.errors import ModelFolderError, UserError
 from antiphon.sequence import NO_COPY
 
 __all__ = [
-    "EOS", "FORMAT", "LINE_END", "PAD", "SILENT", "SOS", "SPECIALS", "SYMBOLS", "UNK", "AffixTokenizer",
-    "NormalizingTokenizer", "StreamTokenizer", "TextForm", "Tokenizer", "WrappedTokenizer", "affix_codes", "by_number",
-    "by_symbol", "damaged", "line_end", "read_json", "text_source",
+    "EOS", "FORMAT", "LINE_END", "PAD", "SILENT", "SOS", "SPECIALS", "SYMBOLS", "UNK", "NormalizingTokenizer",
+    "StreamTokenizer", "TextForm", "Tokenizer", "WordTokenizer", "WrappedTokenizer", "by_number", "by_symbol",
+    "damaged", "line_end", "read_json", "text_source",
 ]  # fmt: skip
 
 PAD, SOS, EOS, UNK = 0, 1, 2, 3
@@ -181,40 +180,6 @@ class WordTokenizer(SymbolTokenizer):
 
     def unknown(self, text: str) -> list[str]:
         return [word for word in text.split() if word not in self._ids]
-
-
-class AffixTokenizer(WordTokenizer):
-    """Words between spaces or tabs; an unknown one has the id `size` + its affixes (affixes.py), and reads <unk>."""
-
-    def encode(self, text: str) -> list[int]:
-        known, size = self._ids, self.size
-        return [known[word] if word in known else size + affix_code(word) for word in split_at_spaces(text)]
-
-    def decode(self, ids: Sequence[int]) -> str:
-        return super().decode(self._known(ids))
-
-    def symbols(self, ids: Sequence[int]) -> list[str]:
-        return super().symbols(self._known(ids))
-
-    def unknown(self, text: str) -> list[str]:
-        return [word for word in split_at_spaces(text) if word not in self._ids]
-
-    def content(self) -> dict[str, Any]:
-        return {**super().content(), "affixes": True}
-
-    @property
-    def codes(self) -> Tensor:
-        """The affixes of each known word [N]; the specials have none."""
-        return torch.cat([torch.zeros(len(SPECIALS), dtype=torch.long), affix_table(self._symbols[len(SPECIALS) :])])
-
-    def _known(self, ids: Sequence[int]) -> list[int]:
-        return [number if number < self.size else UNK for number in ids]
-
-
-def affix_codes(source: Source) -> Tensor | None:
-    """The affixes of the tokens of a text [N]; None for all sources that do not use them."""
-    inner = source.inner if isinstance(source, WrappedTokenizer) else source
-    return inner.codes if isinstance(inner, AffixTokenizer) else None
 
 
 def split_characters(text: str) -> list[str]:

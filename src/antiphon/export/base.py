@@ -13,8 +13,9 @@ from typing import Any
 from antiphon.config.networks import EncoderDecoderConfig, TaggerConfig
 from antiphon.config.schema import Config
 from antiphon.config.yaml_text import explained_yaml
+from antiphon.data.affixes import affix_codes
 from antiphon.data.build_source import SOURCE_TOKENIZER, TARGET_TOKENIZER, load_tokenizer, one_text
-from antiphon.data.tokenizers import Tokenizer, affix_codes
+from antiphon.data.tokenizers import Tokenizer
 from antiphon.errors import MissingExtraError, ModelFolderError, UserError
 from antiphon.files import publish, sha256, to_json, write_text
 from antiphon.inference.engine import EngineModel, LoadedModel

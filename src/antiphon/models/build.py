@@ -332,7 +332,7 @@ def build_for(
     """A model of any sources, with new weights; `sizes` are the vocabularies of texts and the widths of vectors.
 
     `copied_as` maps the source tokens of each text to target tokens, for a model that copies; None: both sides have one
-    vocabulary. `affixes` are the codes of the tokens of each text whose words are known by their affixes.
+    vocabulary. `affixes` are the codes of the tokens of each text with affixes; None: none is known.
     """
     specs = [SourceSpec(*both) for both in zip(sources, sizes, strict=False)]  # a language model has no sources
     if isinstance(config, EncoderDecoderConfig) and config.copying:
@@ -340,6 +340,10 @@ def build_for(
             by_number(spec.size, target_tokens) if isinstance(spec.config, TextConfig) else None for spec in specs
         ]
         specs = [replace(spec, copied_as=table) for spec, table in zip(specs, tables, strict=True)]
-    if affixes is not None:
-        specs = [replace(spec, affixes=table) for spec, table in zip(specs, affixes, strict=True)]
+    if any(isinstance(spec.config, TextConfig) and spec.config.affixes for spec in specs):
+        none = [torch.zeros(size, dtype=torch.long) for size in sizes]
+        specs = [
+            replace(spec, affixes=table) if isinstance(spec.config, TextConfig) and spec.config.affixes else spec
+            for spec, table in zip(specs, affixes or none, strict=True)
+        ]
     return MODELS[config.kind](config, sources=specs, target_tokens=target_tokens)

@@ -248,14 +248,14 @@ def attention_view(generator: Generator, answer: Generation, kind: AttentionKind
 def label_view(generator: Generator, answer: Generation) -> AttentionView:
     """The probabilities of the labels of each token."""
     [span] = answer.spans
-    source = generator.codec.encode(span.text).source
+    encoded = generator.codec.encode(span.text)
     steps = torch.zeros(1, span.last - span.first, dtype=torch.long)  # of all tokens but </s>; a tagger reads no label
-    found = generator.model(source_batch([source]), steps).logits[0].softmax(dim=-1)  # [T, V]
+    found = generator.model(source_batch([encoded.source]), steps).logits[0].softmax(dim=-1)  # [T, V]
     chosen = [number for number in range(len(SPECIALS), found.size(1)) if bool(found[:, number].max() >= LEAST_DRAWN)]
     return AttentionView(
         kind="labels",
         weights=found[:, chosen][None, None].numpy(),
-        rows=answer.source_tokens[:-1],
+        rows=generator.codec.source_words(encoded),  # unknown ones as they are in the text
         columns=generator.target_tokenizer.symbols(chosen),
         layers=[1],
         heads=[1],
