@@ -216,6 +216,8 @@ def affixes(read: Prepare) -> None:
     first, second, third = known.encode("a walking 2")
     assert first == plain.encode("a")[0] < known.size <= second != third
     assert known.symbols([second]) == ["<unk>"]
+    rare = read(source={"tokens": "words", "affixes": True, "min_count": 3}).facts["train_unknown"]["source"]
+    assert rare == read(source={"tokens": "words", "min_count": 3}).facts["train_unknown"]["source"] > 0
     assert (len(plain.encode("1\xa0000")), len(known.encode("1\xa0000"))) == (2, 1)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 import torch
 from tiny_runs import Ran, run, same
 
-from antiphon.api import evaluate, export_model, load
+from antiphon.api import evaluate, export_model, joint, load, shortlist
 from antiphon.config.schema import Config
 from antiphon.errors import UserError
 
@@ -80,6 +81,12 @@ def test_its_encoder_begins_an_encoder_decoder(taught: Ran, pairs: Path, tmp_pat
     assert sum("affixes" in name for name in shared) == 4
     assert all(torch.equal(before[name], after[name]) for name in shared)
     assert any("tensors copied" in line for line in reused.watch.said)
+
+
+@pytest.mark.parametrize("learn", [joint, shortlist])
+def test_side_models_are_refused(taught: Ran, learn: Callable[[Path], object]) -> None:
+    with pytest.raises(UserError, match="learnt from known tokens, and this run labels tokens; use another run"):
+        learn(taught.folder)
 
 
 @pytest.mark.parametrize("engine", ["onnx", "ctranslate2", "huggingface"])
