@@ -18,6 +18,7 @@ from antiphon.config.networks import (
     ModelConfig,
     RecurrentEncoderConfig,
     StaticContextConfig,
+    TaggerConfig,
     TransformerDecoderConfig,
     TransformerEncoderConfig,
 )
@@ -113,12 +114,17 @@ def with_some() -> Cases:
 
 
 def alone() -> Cases:
-    """Language models, and one network for source and target."""
+    """Language models, one network for source and target, and taggers with every encoder."""
     models = {"language-model": LanguageModelConfig, "concatenated": ConcatenatedConfig}
-    return {
+    networks: Cases = {
         f"{kind}_{network}": models[kind].model_validate({"decoder": NETWORKS[network]})
         for kind, network in product(models, NETWORKS)
     }
+    labels = {"dropout": 0.0}
+    taggers = {
+        name: TaggerConfig.model_validate({"encoder": part, "decoder": labels}) for name, part in ENCODERS.items()
+    }
+    return networks | {f"tagger_{name}": config for name, config in taggers.items()}
 
 
 def transformers(section: type[TransformerEncoderConfig] | type[TransformerDecoderConfig]) -> dict[str, Part]:

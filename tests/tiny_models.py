@@ -84,6 +84,18 @@ def tiny_batch() -> Batch:
     return Batch(source_batch(ROWS), inputs, Sequence(outputs, outputs != PAD))
 
 
+def labelled_batch() -> Batch:
+    """The same sources with a label for each token."""
+    outputs = Sequence.of_ids([[*(4 + token % 5 for token in row), EOS] for row in ROWS], PAD)
+    inputs = torch.cat([torch.ones(3, 1, dtype=torch.long), outputs.values[:, :-1]], dim=1)
+    return Batch(source_batch(ROWS), inputs, outputs)
+
+
+def batch_for(config: ModelConfig) -> Batch:
+    """Three pairs that a model of this kind can learn from."""
+    return labelled_batch() if config.kind == "tagger" else tiny_batch()
+
+
 def close(left: Tensor, right: Tensor) -> None:
     """Equal to nine digits. What says how they differ is slow, so it is asked only then."""
     if left.shape != right.shape or not torch.allclose(left, right, rtol=1e-9, atol=1e-10):

@@ -259,9 +259,9 @@ def positions(generator: Generator, out: str | Path) -> dict[str, NDArray[Any]]:
 def read_sentences(generator: Generator, file: str) -> tuple[list[str], DropLog]:
     """The sentences of a file without duplicates: its lines, or the source (or text) column of a table.
 
-    A table is a .tsv, .csv, .json, .jsonl, .parquet or .xlsx; for a model of pairs also any file whose lines have tabs,
-    as in training. Lines with the cells of several sources, as `generate` reads them, are a table only if they have the
-    columns of one.
+    A table is a .tsv, .csv, .json, .jsonl, .parquet, .xlsx or CoNLL; for a model of pairs also any file whose lines
+    have tabs, as in training. Lines with the cells of several sources, as `generate` reads them, are a table only if
+    they have the columns of one.
     """
     [(_, path)] = file_paths(file)
     data, dropped = generator.config.data, DropLog()

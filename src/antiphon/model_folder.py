@@ -20,9 +20,10 @@ from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from antiphon.config.load import read_config
-from antiphon.config.networks import AttentionConfig, EncoderDecoderConfig
+from antiphon.config.networks import AttentionConfig, EncoderDecoderConfig, TaggerConfig
 from antiphon.config.schema import Config
 from antiphon.config.yaml_text import explained_yaml
+from antiphon.data.affixes import affix_codes
 from antiphon.data.build_source import SOURCE_TOKENIZER, TARGET_TOKENIZER, load_source, load_tokenizer
 from antiphon.data.source import Source
 from antiphon.data.tokenizers import Tokenizer, by_symbol
@@ -81,8 +82,9 @@ def save_config(folder: Path, config: Config) -> None:
 def save_registered(folder: Path, config: Config) -> None:
     """Write the modules of the parts from outside the package, if the model has any."""
     names: dict[Group, list[str]] = {}
-    if isinstance(config.model, EncoderDecoderConfig):
+    if isinstance(config.model, EncoderDecoderConfig | TaggerConfig):
         names["encoder"] = [encoder.kind for encoder in config.model.encoders]
+    if isinstance(config.model, EncoderDecoderConfig):
         names["score"] = [config.model.context.score] if isinstance(config.model.context, AttentionConfig) else []
     names["metric"] = [config.training.metric, *config.evaluation.metrics]
     modules = {
@@ -160,7 +162,8 @@ def fresh_model(config: Config, source: Source, target: Tokenizer) -> SequenceMo
     model, sources = config.model, config.data.sources
     copies = isinstance(model, EncoderDecoderConfig) and model.copying
     copied_as = [by_symbol(part, target) for part in source.parts] if copies else None
-    return build_for(model, sources, source.sizes, target_tokens=target.size, copied_as=copied_as)
+    affixes = [affix_codes(part) for part in source.parts] if sources else None
+    return build_for(model, sources, source.sizes, target_tokens=target.size, copied_as=copied_as, affixes=affixes)
 
 
 def read_folder_config(folder: Path) -> Config:

@@ -7,7 +7,10 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 
-__all__ = ["HANGING", "cut", "duration", "format_reasons", "natural_order", "nearest", "pack", "plural", "visible"]
+__all__ = [
+    "HANGING", "cut", "duration", "format_reasons", "natural_order", "nearest", "pack", "plural", "split_at_spaces",
+    "visible",
+]  # fmt: skip
 
 HANGING = "    "  # begins the second line of what does not fit in one
 
@@ -86,3 +89,8 @@ def nearest(word: str, words: Iterable[str]) -> str | None:
     inside = [other for other in lowered if len(other) > 3 and other in word.lower()]
     found = close[0] if close else max(inside, key=len, default=None)
     return None if found is None else lowered[found]
+
+
+def split_at_spaces(text: str) -> list[str]:
+    """The words between spaces and tabs; a no-break space is part of a word."""
+    return [word for word in text.replace("\t", " ").split(" ") if word]

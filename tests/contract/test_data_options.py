@@ -196,6 +196,31 @@ def one_kind(_: Prepare) -> None:
     assert choices(TextConfig, "kind") == ("text",)
 
 
+def labels(read: Prepare) -> None:
+    """One word for each word; other lines are left out, and named with file and line."""
+    words = {"source": {"tokens": "words"}, "target": {"column": 1, "tokens": "words"}}
+    Path("even.tsv").write_text("a b\tx y\nc\tx y\nd e\tz\nf\tz\n")
+    even = {"train": "even.tsv", "dev": "even.tsv", **words}
+    assert len(texts(read(**even))) == 4
+    prepared = read(**even, labels=True)
+    assert texts(prepared) == [("a b", "x y"), ("f", "z")]
+    train = [place for place in prepared.facts["dropped"]["places"] if place["file"] == "even.tsv"]
+    reason = "unequal numbers of tokens and labels"
+    assert {(place["line"], place["reason"]) for place in train} == {(2, reason), (3, reason)}
+
+
+def affixes(read: Prepare) -> None:
+    """Unknown words differ by their affixes; a no-break space separates no words."""
+    plain, known = (read(source={"tokens": "words", "affixes": affixes}).source_tokenizer for affixes in (False, True))
+    assert plain.encode("walking talking") == plain.encode("2 Paris")
+    first, second, third = known.encode("a walking 2")
+    assert first == plain.encode("a")[0] < known.size <= second != third
+    assert known.symbols([second]) == ["<unk>"]
+    rare = read(source={"tokens": "words", "affixes": True, "min_count": 3}).facts["train_unknown"]["source"]
+    assert rare == read(source={"tokens": "words", "min_count": 3}).facts["train_unknown"]["source"] > 0
+    assert (len(plain.encode("1\xa0000")), len(known.encode("1\xa0000"))) == (2, 1)
+
+
 def skip_unreadable(read: Prepare) -> None:
     """A file that is missing is an error, or left out and counted."""
     np.save("here.npy", np.ones((2, 3), np.float32))
@@ -219,6 +244,7 @@ DATA_EFFECTS: dict[type[BaseModel], dict[str, Callable[[Prepare], None]]] = {
             header,
             source,
             target,
+            labels,
             shared_vocabulary,
             skip_unreadable,
             window,
@@ -228,7 +254,17 @@ DATA_EFFECTS: dict[type[BaseModel], dict[str, Callable[[Prepare], None]]] = {
         "kind": one_kind,
         **{
             effect.__name__: effect
-            for effect in (column, tokens, vocabulary, min_count, lowercase, normalization, max_length, tokenizer)
+            for effect in (
+                column,
+                tokens,
+                vocabulary,
+                min_count,
+                lowercase,
+                normalization,
+                affixes,
+                max_length,
+                tokenizer,
+            )
         },
     },
 }

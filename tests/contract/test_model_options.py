@@ -11,7 +11,7 @@ import torch
 from model_cases import CONTEXTS, DECODERS, ENCODERS, TRANSFORMER, encoder_decoder, wide
 from pydantic import BaseModel
 from source_cases import CASES
-from tiny_models import INPUTS, ROWS, choices, fill, tiny_batch
+from tiny_models import INPUTS, ROWS, batch_for, choices, fill
 from torch import Tensor, nn
 
 from antiphon.config.checks import check_config
@@ -22,21 +22,22 @@ from antiphon.config.networks import (
     ConvolutionalEncoderConfig,
     EncoderDecoderConfig,
     HardAlignmentConfig,
+    LabelsConfig,
     LanguageModelConfig,
     LuongConfig,
     ModelConfig,
     MultiHeadConfig,
-    NgramsConfig,
     NoEncoderConfig,
     PlainConfig,
     RecurrentEncoderConfig,
     SoftAlignmentConfig,
     StaticContextConfig,
+    TaggerConfig,
     TransformerDecoderConfig,
     TransformerEncoderConfig,
 )
 from antiphon.config.schema import TrainingConfig
-from antiphon.config.sections import LearntPositionsConfig, NoPositionsConfig, SinusoidalPositionsConfig
+from antiphon.config.sections import LearntPositionsConfig, NgramsConfig, NoPositionsConfig, SinusoidalPositionsConfig
 from antiphon.config.sources import LinearConfig, SubsampledConfig
 from antiphon.data.batches import source_batch
 from antiphon.errors import UserError
@@ -68,6 +69,7 @@ GRU, BAHDANAU, LUONG, PLAIN, BLOCKS = (
     )
 )
 ATTENDED = encoder_decoder(GRU, CONTEXTS["additive-soft"], BAHDANAU)
+TAGGER = TaggerConfig.model_validate({"encoder": GRU, "decoder": {"dropout": 0.0}})
 # The model in which a key of the section is changed.
 BASES: dict[type[BaseModel], ModelConfig] = {
     RecurrentEncoderConfig: ATTENDED,
@@ -84,6 +86,8 @@ BASES: dict[type[BaseModel], ModelConfig] = {
     EncoderDecoderConfig: ATTENDED,
     LanguageModelConfig: LanguageModelConfig.model_validate({"decoder": PLAIN}),
     ConcatenatedConfig: ConcatenatedConfig.model_validate({"decoder": PLAIN}),
+    TaggerConfig: TAGGER,
+    LabelsConfig: TAGGER,
 }
 
 
@@ -108,7 +112,7 @@ def learnt(config: ModelConfig) -> Tensor:
     model = made(config).train()
     torch.manual_seed(1)
     logits = model(source_batch(ROWS), INPUTS).logits.detach()
-    losses = [training_step(model, tiny_batch(), TrainingConfig()).loss.total.detach() for _ in range(2)]
+    losses = [training_step(model, batch_for(config), TrainingConfig()).loss.total.detach() for _ in range(2)]
     return torch.cat([logits.flatten(), torch.stack(losses)])
 
 
@@ -298,6 +302,12 @@ MODEL_EFFECTS: dict[type[BaseModel], dict[str, Any]] = {
         "decoder": [BASES[TransformerDecoderConfig].decoder],
         "tie": tied(ConcatenatedConfig),
     },
+    TaggerConfig: {
+        "kind": ONLY_CHOICE,
+        "encoder": [BASES[TransformerEncoderConfig].encoder],
+        "decoder": [LabelsConfig(dropout=0.3)],
+    },
+    LabelsConfig: {"kind": ONLY_CHOICE, "dropout": [0.3], "from_run": IN_RUNS, "freeze": IN_RUNS},
 }
 KEYS = [(section, key, effect) for section, keys in MODEL_EFFECTS.items() for key, effect in keys.items()]
 EFFECTS = [
@@ -394,6 +404,7 @@ PLACES: dict[type[BaseModel], list[str]] = {
     BahdanauConfig: [f"decoder.{place}" for place in STACKED],
     LuongConfig: [f"decoder.{place}" for place in STACKED],
     PlainConfig: [f"decoder.{place}" for place in STACKED],
+    LabelsConfig: ["decoder.dropout"],
     TransformerDecoderConfig: [
         "decoder.dropout",
         *(

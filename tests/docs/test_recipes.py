@@ -43,8 +43,8 @@ def test_the_recipes_are_these() -> None:
     assert [name for name in NAMES if name.startswith("lm-")] == ["lm-lstm", "lm-transformer"]
     assert [name for name in NAMES if not name.startswith("lm-")] == [
         "answer", "caption", "demo", "dialogue", "dictate", "entail", "g2p", "g2p-small", "pretrain", "read", "reverse",
-        "scan-lstm", "scan-transformer", "see-answer", "speak", "summarise", "translate", "transliterate", "video",
-        "watch",
+        "scan-lstm", "scan-transformer", "see-answer", "speak", "summarise", "tag", "translate", "transliterate",
+        "video", "watch",
     ]  # fmt: skip
     assert WITH_DATA == ["demo", "g2p", "reverse", "see-answer"]
 

@@ -83,7 +83,8 @@ def test_class_and_formula_are_there(row: Row) -> None:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.concept)
 def test_the_configuration_selects_the_class(row: Row) -> None:
     settings = [setting for setting in row.settings if not setting.startswith("antiphon ")]
-    base = "lm-lstm" if any("language-model" in setting for setting in settings) else "reverse"
+    bases = {"language-model": "lm-lstm", "tagger": "tag"}
+    base = next((name for kind, name in bases.items() if any(kind in setting for setting in settings)), "reverse")
     config = read_config(base, settings)
     values = flat_values(config.model_dump(by_alias=True))
     for key, value in flat(settings).items():  # a value alone may stand for the kind of a section, or its lengths

@@ -31,6 +31,8 @@ from antiphon.evaluation.metrics import (
     rouge_1,
     rouge_2,
     rouge_l,
+    span_f1,
+    spans,
     ter,
     token_accuracy,
     token_error_rate,
@@ -117,6 +119,27 @@ def test_token_accuracy_of_characters() -> None:
 def test_a_model_of_words_is_not_blamed_for_white_space() -> None:
     assert metric_for("exact_match", "words")(["a b"], [(" a  b",)]) == 100
     assert metric_for("exact_match", "characters")(["a b"], [(" a  b",)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ("B-PER I-PER O B-LOC", ["0-1 PER", "3-3 LOC"]),
+        ("I-PER I-PER I-LOC O I-LOC", ["0-1 PER", "2-2 LOC", "4-4 LOC"]),  # IOB1
+        ("B-PER B-PER I-PER", ["0-0 PER", "1-2 PER"]),
+        ("S-PER B-LOC I-LOC E-LOC E-LOC", ["0-0 PER", "1-3 LOC", "4-4 LOC"]),  # BIOES
+        ("NOUN O", []),
+    ],
+)
+def test_the_spans_of_labels(labels: str, expected: list[str]) -> None:
+    assert spans(labels) == expected
+
+
+def test_span_f1_on_paper() -> None:
+    """Sentence 1: 1 of 2 spans found, and none too many; sentence 2: a span of the wrong kind. P = 1/2, R = 1/3."""
+    outputs = ["B-PER I-PER O O", "B-LOC O"]
+    references = [("B-PER I-PER O B-LOC",), ("B-PER O",)]
+    assert span_f1(outputs, references) == pytest.approx(100 * 2 * 1 / (2 + 3))
 
 
 def test_rouge_l_on_paper() -> None:
@@ -253,18 +276,20 @@ def test_equal_to_sacrebleu_with_unequal_numbers_of_references(metric: object, s
     assert "nrefs:var" in metric.signature(references)  # type: ignore[attr-defined]
 
 
+SPANS = "B-PER I-PER O B-LOC"  # a text for any metric
+
+
 @pytest.mark.parametrize("name", METRICS)
 def test_a_right_answer_is_the_best_there_is(name: str) -> None:
     best = 100 if METRICS[name].higher_is_better else 0
-    text = "the green witch arrived"
-    assert METRICS[name]([text], [(text,)]) == pytest.approx(best)
-    assert METRICS[name]([text], [("no", text)]) == pytest.approx(best)
+    assert METRICS[name]([SPANS], [(SPANS,)]) == pytest.approx(best)
+    assert METRICS[name]([SPANS], [("no", SPANS)]) == pytest.approx(best)
 
 
 @pytest.mark.parametrize("name", METRICS)
 def test_a_wrong_answer_is_worse(name: str) -> None:
     metric = METRICS[name]
-    right, wrong = metric(["the green witch came"], [("the green witch came",)]), metric(["x y z"], [("a b c d",)])
+    right, wrong = metric([SPANS], [(SPANS,)]), metric(["x y z"], [(SPANS,)])
     assert (wrong < right) == metric.higher_is_better
     assert wrong != right
 

@@ -9,7 +9,7 @@ from typing import Any
 from antiphon.autoconfig.tasks import Evidence, find_task
 from antiphon.autoconfig.text_profile import TokenChoice, clamp, round_up
 from antiphon.config.load import read_config
-from antiphon.config.networks import EncoderDecoderConfig, state_size
+from antiphon.config.networks import EncoderDecoderConfig, TaggerConfig, state_size
 from antiphon.config.schema import Config, DataConfig, DecodingConfig, EvaluationConfig, Metric, TrainingConfig
 from antiphon.config.yaml_text import flat, write_value
 from antiphon.text import plural
@@ -52,7 +52,7 @@ def start_from(seen: Evidence, reasons: list[str]) -> Config | None:
 def fit_settings(base: Config, data: DataConfig, amount: Amount, target: TokenChoice, reasons: list[str]) -> Config:
     """The configuration `base` with these data: its sizes, updates and metrics are fitted to them."""
     model = base.model
-    assert isinstance(model, EncoderDecoderConfig)
+    assert isinstance(model, EncoderDecoderConfig | TaggerConfig)
     metrics = fit_metrics(base.evaluation.metrics, target)
     metric = fit_metrics([base.training.metric], target)[0]
     reasons.append(f"training.metric {metric}: usual for such targets ({target.tokens}); it chooses the best weights")
@@ -61,7 +61,7 @@ def fit_settings(base: Config, data: DataConfig, amount: Amount, target: TokenCh
         data=data,
         model=fit_model(model, data, amount.examples, reasons),
         training=training,
-        decoding=fit_decoding(base.decoding, data, target, reasons),
+        decoding=base.decoding if data.labels else fit_decoding(base.decoding, data, target, reasons),
         evaluation=EvaluationConfig(metrics=list(dict.fromkeys([*metrics, *([metric] if metric != "loss" else [])]))),
     )
 
@@ -111,9 +111,27 @@ def plan_epochs(updates: float, per_epoch: int) -> int:
 # The model.
 
 
-def fit_model(model: EncoderDecoderConfig, data: DataConfig, examples: int, reasons: list[str]) -> EncoderDecoderConfig:
+def fit_model(
+    model: EncoderDecoderConfig | TaggerConfig, data: DataConfig, examples: int, reasons: list[str]
+) -> EncoderDecoderConfig | TaggerConfig:
     """The model without the parts that these data cannot have, smaller for few examples."""
     values = model.model_dump(by_alias=True)
+    if isinstance(model, EncoderDecoderConfig):
+        values |= _fitting_parts(model, data)
+    limit = next((size for most, size in SIZES if examples < most), None)
+    if limit is not None:
+        values = shrink(values, limit)
+    sizes = f"sizes up to {limit}" if limit is not None else "the sizes"
+    fitted = type(model).model_validate(values)
+    if len(set(map(state_size, fitted.encoders))) > 1:  # their states are concatenated, so they have one size
+        fitted = fitted.model_copy(update={"encoder": model.encoder})
+    reasons.append(f"model: {sizes}, {describe_model(fitted)}: for {examples:,} examples")
+    return fitted
+
+
+def _fitting_parts(model: EncoderDecoderConfig, data: DataConfig) -> dict[str, Any]:
+    """The keys of parts that these data cannot have."""
+    values: dict[str, Any] = {}
     texts = [source.tokens for source in data.sources if source.kind == "text"]
     if model.matches and not (data.shared_vocabulary and len(texts) > 1):
         values["matches"] = False
@@ -121,18 +139,10 @@ def fit_model(model: EncoderDecoderConfig, data: DataConfig, examples: int, reas
         values["copy"] = False
     if model.tie in ("tables", "all") and not data.shared_vocabulary:
         values["tie"] = "output" if model.tie == "all" else "none"
-    limit = next((size for most, size in SIZES if examples < most), None)
-    if limit is not None:
-        values = shrink(values, limit)
-    sizes = f"sizes up to {limit}" if limit is not None else "the sizes"
-    fitted = EncoderDecoderConfig.model_validate(values)
-    if len(set(map(state_size, fitted.encoders))) > 1:  # their states are concatenated, so they have one size
-        fitted = fitted.model_copy(update={"encoder": model.encoder})
-    reasons.append(f"model: {sizes}, {describe_model(fitted)}: for {examples:,} examples")
-    return fitted
+    return values
 
 
-def describe_model(model: EncoderDecoderConfig) -> str:
+def describe_model(model: EncoderDecoderConfig | TaggerConfig) -> str:
     """The kinds of its parts."""
     kinds = " and ".join(dict.fromkeys(encoder.kind for encoder in model.encoders))
     return f"encoder {kinds}, decoder {model.decoder.kind}"

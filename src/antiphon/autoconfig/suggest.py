@@ -209,6 +209,8 @@ def pair_config(data: DataConfig, pairs: list[Pair], total: int, reasons: list[s
     """A configuration for texts with an answer: that of a recipe for their task, else a general one."""
     seen = Evidence.of(pairs, [source.kind for source in data.sources], total)
     recipe = start_from(seen, reasons)
+    if recipe is not None and recipe.data.labels:
+        data = data.model_copy(update={"labels": True})
     texts = fit_texts(data, seen, recipe.data if recipe else None, reasons)
     amount = Amount(total, texts.length)
     base = recipe or general_config(texts.data, amount, texts.target)

@@ -11,6 +11,7 @@ from functools import cached_property
 from antiphon.autoconfig.header import script_of
 from antiphon.autoconfig.text_profile import TextProfile, TokenChoice, choose_tokens
 from antiphon.data.pairs import Pair
+from antiphon.text import split_at_spaces
 
 __all__ = ["Evidence", "LikelyTask", "find_task"]
 
@@ -19,6 +20,7 @@ MAX_CLASSES, MIN_EXAMPLES = 100, 10  # a class has at least this many examples o
 LONG_WORDS = 30  # a source of fewer words on average is not summarised
 MANY_WORDS = 50_000  # of a dictionary that has enough of them for the larger of two recipes
 MIN_ALIKE = 0.4  # share of the pairs of sources with one first letter whose targets have one
+NEARLY_ALL, MANY_MORE = 0.98, 3  # of the examples; words for each label
 MANY_SENTENCES = 10_000  # with fewer pairs a Transformer learns little
 SPEAKER = r"(^|\s)(user|system|customer|agent|bot|assistant|speaker ?\w)\s?:"
 # One speaker alone may be the prefix of an e-mail or of a line in a log.
@@ -151,6 +153,19 @@ def _sentence_pairs(seen: Evidence) -> str:
 # One text.
 
 
+def _tagging(seen: Evidence) -> str:
+    """As many labels as words; few labels, which are none of the words, for many more words."""
+    if not seen.one_text or seen.target.mean_words < 2:
+        return ""
+    equal = seen.share(lambda source, target: len(split_at_spaces(source)) == len(target.split()))
+    labels, words = seen.target.word_types, seen.texts[0].word_types
+    closed = labels <= MAX_CLASSES and seen.target.words >= MIN_EXAMPLES * labels and words >= MANY_MORE * labels
+    other = seen.share(lambda source, target: not set(source.split()) & set(target.split()))
+    if not closed or equal < NEARLY_ALL or other < NEARLY_ALL:
+        return ""
+    return f"as many labels as words, {labels} different labels for {words:,} different words"
+
+
 def _classification(seen: Evidence) -> str:
     if not seen.one_text or not seen.classes:
         return ""
@@ -233,6 +248,7 @@ RULES: tuple[tuple[str, str, Callable[[Evidence], str]], ...] = (
     ("videos to texts", "video", _videos),
     ("answers to questions about a text", "answer", _question_answering),
     ("entailment, or another relation of two texts", "entail", _sentence_pairs),
+    ("a label for each word", "tag", _tagging),
     ("classes of texts", "entail", _classification),
     ("dialogue", "dialogue", _dialogue),
     ("summarisation", "summarise", _summarisation),

@@ -142,7 +142,8 @@ def _with_recipe(side: _Side, examples: int) -> TextConfig:
     minimum = recipe.min_count if examples >= FEW else 1
     most = max(recipe.vocabulary, side.profile.word_types // 4)
     vocabulary = min(section.vocabulary, most) if section.tokens == "bpe" else recipe.vocabulary
-    return section.model_copy(update={"min_count": minimum, "vocabulary": vocabulary})
+    changes = {"min_count": minimum, "vocabulary": vocabulary, "affixes": recipe.affixes}
+    return section.model_copy(update=changes)
 
 
 def _in_form(
@@ -153,7 +154,8 @@ def _in_form(
     Answers keep their case. One vocabulary for both sides is in lower case only if all answers are.
     """
     cells = [*seen.sources, seen.targets]
-    lower = [*(case_reason(texts, seen.examples) for texts in seen.sources), ""]
+    read = zip(sections, seen.sources, strict=False)  # the case of a word is one of its affixes
+    lower = [*("" if section.affixes else case_reason(texts, seen.examples) for section, texts in read), ""]
     if shared:
         together = any(lower) and all(target == target.lower() for target in seen.targets)
         lower = [reason or "it shares its vocabulary with a text in lower case" for reason in lower if together]

@@ -218,8 +218,8 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, left: int
 # The metrics of the configuration, repeated because `--help` must not load it; a test compares the two.
 METRICS = (
     "loss", "perplexity", "word_perplexity", "bits_per_character", "exact_match", "token_accuracy",
-    "token_error_rate", "cer", "wer", "per", "bleu", "bleu_1", "bleu_2", "bleu_3", "chrf", "ter", "rouge_1", "rouge_2",
-    "rouge_l",
+    "span_f1", "token_error_rate", "cer", "wer", "per", "bleu", "bleu_1", "bleu_2", "bleu_3", "chrf", "ter", "rouge_1",
+    "rouge_2", "rouge_l",
 )  # fmt: skip
 
 

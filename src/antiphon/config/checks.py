@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from antiphon.config.checks_model import encoder_paths, model_problems
-from antiphon.config.networks import EncoderDecoderConfig, LanguageModelConfig, front_ends_of, state_size
+from antiphon.config.checks_tagger import affix_problems, tagger_problems
+from antiphon.config.networks import EncoderDecoderConfig, LanguageModelConfig, TaggerConfig, front_ends_of, state_size
 from antiphon.config.schema import (
     FRONT_ENDS_OF_KIND,
     Config,
@@ -30,6 +31,8 @@ def check_config(config: Config) -> list[str]:
     language_model = isinstance(config.model, LanguageModelConfig)
     return [
         *model_problems(config),
+        *tagger_problems(config),
+        *affix_problems(config),
         *_source_problems(config),
         *_freeze_problems(config),
         *(_language_model_problems(config) if language_model else _pair_problems(config)),
@@ -53,7 +56,7 @@ def _joint_problems(config: Config) -> list[str]:
 def _freeze_problems(config: Config) -> list[str]:
     """Something must be left to train, and no weight may be both frozen and trained."""
     model = config.model
-    parts = ["encoder", "decoder"] if isinstance(model, EncoderDecoderConfig) else ["decoder"]
+    parts = ["encoder", "decoder"] if isinstance(model, EncoderDecoderConfig | TaggerConfig) else ["decoder"]
     frozen = [part for part in parts if getattr(getattr(model, part), "freeze", False)]  # a list of encoders has none
     if not frozen:
         return []

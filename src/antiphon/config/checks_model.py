@@ -12,6 +12,7 @@ from antiphon.config.networks import (
     RecurrentEncoderConfig,
     RegisteredEncoderConfig,
     StaticContextConfig,
+    TaggerConfig,
     TransformerConfig,
     front_ends_of,
     learnt_positions,
@@ -36,7 +37,9 @@ WHY = {
 
 def model_problems(config: Config) -> list[str]:
     """A sentence for each pair of parts that cannot work together or would have no effect."""
-    model, problems = config.model, []
+    model, problems = config.model, list[str]()
+    if isinstance(model, TaggerConfig):
+        return _reader_problems(config, model)
     if isinstance(model, EncoderDecoderConfig):
         problems += _pairing_problems(model) or [*_context_problems(model), *_copy_problems(model)]
         problems += _ctc_problems(config, model)
@@ -50,6 +53,15 @@ def model_problems(config: Config) -> list[str]:
         *_guided_attention_problems(config),
         *_sampling_problems(config),
         *_unknown_problems(config),
+    ]
+
+
+def _reader_problems(config: Config, model: TaggerConfig) -> list[str]:
+    """The encoder of a tagger, which is all but its output layer; checks_tagger.py has the rest."""
+    needed = sum(source.max_length + isinstance(source, TextConfig) for source in config.data.sources)
+    return [
+        *_part_problems("model.encoder", model.encoder),
+        *_longest_problems("model.encoder", model.encoder, needed, "data.source.max_length"),
     ]
 
 
@@ -213,6 +225,7 @@ def _part_problems(path: str, part: EncoderConfig | DecoderConfig) -> list[str]:
 def _tie_problems(config: Config) -> list[str]:
     """Shared embeddings have one size and one vocabulary."""
     model, problems = config.model, []
+    assert not isinstance(model, TaggerConfig)
     width, size = vector_size(model.decoder), model.decoder.size
     if model.tie in ("output", "all") and width != size:
         problems.append(
@@ -246,6 +259,7 @@ def _reads_text(config: Config, path: str) -> bool:
 def _length_problems(config: Config) -> list[str]:
     """A table of learnt positions is as long as the longest sequence."""
     model, data, problems = config.model, config.data, []
+    assert not isinstance(model, TaggerConfig)
     lengths = [source.max_length + isinstance(source, TextConfig) for source in data.sources]
     source = sum(lengths)
     if isinstance(model, EncoderDecoderConfig):

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from antiphon.config.sections import (
     BUILT_IN,
     REGISTERED,
     DecoderPositions,
     EncoderPositions,
+    Freeze,
+    FromRun,
     LearntPositionsConfig,
-    Odd,
+    Ngrams,
     OrRegistered,
     Positive,
     Section,
@@ -27,10 +29,10 @@ from antiphon.config.sources import FrontEndConfig
 
 __all__ = [
     "AttentionConfig", "BahdanauConfig", "ConcatenatedConfig", "ConvolutionalEncoderConfig", "DecoderConfig",
-    "EncoderConfig", "EncoderDecoderConfig", "FrontEndConfig", "LanguageModelConfig", "LuongConfig", "ModelConfig",
-    "MultiHeadConfig", "PlainConfig", "RecurrentEncoderConfig", "RegisteredEncoderConfig", "StaticContextConfig",
-    "TransformerConfig", "TransformerDecoderConfig", "TransformerEncoderConfig", "front_ends_of", "learnt_positions",
-    "state_size", "vector_size",
+    "EncoderConfig", "EncoderDecoderConfig", "FrontEndConfig", "LabelsConfig", "LanguageModelConfig", "LuongConfig",
+    "ModelConfig", "MultiHeadConfig", "PlainConfig", "RecurrentEncoderConfig", "RegisteredEncoderConfig",
+    "StaticContextConfig", "TaggerConfig", "TransformerConfig", "TransformerDecoderConfig", "TransformerEncoderConfig",
+    "front_ends_of", "learnt_positions", "state_size", "vector_size",
 ]  # fmt: skip
 
 Cell = Literal["lstm", "gru", "rnn", "rnn-relu"]
@@ -42,38 +44,6 @@ DROPOUT_BLOCKS = "dropout on embeddings and in each block"
 
 
 # Encoders.
-
-
-def different(lengths: list[int]) -> list[int]:
-    """The lengths themselves; ValueError if one occurs twice."""
-    if len(set(lengths)) < len(lengths):
-        raise ValueError(f"{lengths} has a length twice; name each once")
-    return lengths
-
-
-def _ngrams(value: Any) -> Any:  # noqa: ANN401 (any YAML value)
-    """Read `[3, 5]` as the lengths, and an empty list as none."""
-    return ({"lengths": value} if value else None) if isinstance(value, list) else value
-
-
-class NgramsConfig(Section):
-    """Embeddings of the n-grams around each token."""
-
-    lengths: Annotated[list[Odd], Field(min_length=1), AfterValidator(different)] = Field(
-        description="lengths of the n-grams, odd numbers from 3; the token is in the middle"
-    )
-    rows: Positive = Field(32768, description="rows of the table of each length; n-grams share them by a hash")
-
-
-Ngrams = Annotated[
-    NgramsConfig | None,
-    Field(description="add embeddings of the n-grams around each token: [3, 5], or {lengths, rows}; null: none"),
-    BeforeValidator(_ngrams),
-]
-FromRun = Annotated[
-    str | None, Field(alias="from", description="a run whose weights this part starts with; null: random weights")
-]
-Freeze = Annotated[bool, Field(description="true: do not train this part; it runs without dropout")]
 
 
 class RecurrentEncoderConfig(Section):
@@ -304,7 +274,10 @@ def learnt_positions(part: Section) -> int | None:
 
 # Models.
 
-MODELS = "encoder-decoder | language-model | concatenated (one network over source and target)"
+MODELS = (
+    "encoder-decoder | language-model | concatenated (one network over source and target) | "
+    "tagger (a label for each token)"
+)
 TIE = "share embeddings. none | output: the output layer is the target's embedding table"
 TIE_BOTH = f"{TIE} | tables: source and target share one | all: both"
 DEFAULT_CONTEXTS = {"plain": "last", "transformer": "multi-head"}  # for the others: attention
@@ -375,8 +348,31 @@ class ConcatenatedConfig(Section):
     tie: Literal["none", "output", "tables", "all"] = Field("none", description=TIE_BOTH)
 
 
+class LabelsConfig(Section):
+    """The output layer of a tagger."""
+
+    kind: Literal["labels"] = Field("labels", description="labels: p(y_t | x) = softmax(W h_t + b)")
+    dropout: Share = Field(0.2, description="dropout on the states of the encoder")
+    from_run: FromRun = None
+    freeze: Freeze = False
+
+
+class TaggerConfig(Section):
+    """An encoder, and a label for each of its states."""
+
+    kind: Literal["tagger"] = Field("tagger", description=MODELS)
+    encoder: EncoderConfig = Field(default_factory=RecurrentEncoderConfig, description="reads the text")
+    decoder: LabelsConfig = Field(default_factory=LabelsConfig, description="the output layer")
+    tie: ClassVar[Literal["none"]] = "none"  # it embeds no labels
+
+    @property
+    def encoders(self) -> list[EncoderConfig]:
+        """The only one."""
+        return [self.encoder]
+
+
 ModelConfig = Annotated[
-    EncoderDecoderConfig | LanguageModelConfig | ConcatenatedConfig,
+    EncoderDecoderConfig | LanguageModelConfig | ConcatenatedConfig | TaggerConfig,
     Field(discriminator="kind"),
     default_kind("encoder-decoder"),
 ]

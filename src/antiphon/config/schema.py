@@ -43,6 +43,11 @@ class TextConfig(Section):
         description="Unicode normalisation of the text: nfc (é is one character, however it is stored) | nfkc "
         "(also ﬁ is fi, ² is 2) | null: none",
     )
+    affixes: bool = Field(
+        False,
+        description="words of a source: add embeddings of the end, the beginning and the case of each word, which are "
+        "all that is known of an unknown one; words are split at spaces and tabs only",
+    )
     max_length: Positive = Field(200, description="examples with more tokens than this are left out and counted")
     tokenizer: str | None = Field(None, description="a run whose tokenizer is used; null: learnt from train")
 
@@ -90,6 +95,11 @@ class DataConfig(Section):
         description="the input; a list: several sources; null for language models",
     )
     target: TextConfig = Field(default_factory=lambda: TextConfig(column=1), description="the output")
+    labels: bool = Field(
+        False,
+        description="the target has one word (a label) for each word of the source; lines with unequal numbers are "
+        "left out and counted; always true of a tagger",
+    )
     shared_vocabulary: bool = Field(False, description="one vocabulary for all texts of both sides")
     skip_unreadable: bool = Field(
         False, description="leave out examples whose file is missing or cannot be read, and count them; false: stop"
@@ -124,6 +134,7 @@ Metric = Literal[
     "bits_per_character",
     "exact_match",
     "token_accuracy",
+    "span_f1",
     "token_error_rate",
     "cer",
     "wer",
@@ -309,9 +320,27 @@ class EvaluationConfig(Section):
     metrics: Annotated[list[Annotated[Metric, OrRegistered("metric")]], Field(min_length=1)] = Field(
         default=["exact_match", "token_accuracy", "cer"],
         description="any of loss, perplexity, word_perplexity, bits_per_character, exact_match, token_accuracy, "
+        "span_f1 (of BIO labels), "
         "token_error_rate (edits / length), per (the same of pronunciations), cer, wer, bleu, bleu_1, bleu_2, bleu_3 "
         "(n-grams up to n), chrf, ter, rouge_1, rouge_2, rouge_l (F1 of lower-cased words, not stemmed)",
     )
+
+
+def _usual_tagger(values: dict[str, Any]) -> dict[str, Any]:
+    """The defaults of a tagger: words with a label each, and metrics of labels."""
+    data, evaluation = values.get("data"), values.get("evaluation", {})
+    if isinstance(data, dict):
+        data = {"labels": True, **data, "source": _words(data, "source", 0), "target": _words(data, "target", 1)}
+    if isinstance(evaluation, dict):
+        evaluation = {"metrics": ["token_accuracy", "exact_match"], **evaluation}
+    return {**values, "data": data, "evaluation": evaluation}
+
+
+def _words(data: dict[str, Any], name: str, column: int) -> Any:  # noqa: ANN401 (any YAML value)
+    """One side of the data; the tokens of a text are words unless it says otherwise."""
+    side = data.get(name, {})
+    text = isinstance(side, dict) and side.get("kind", "text") == "text"
+    return {"tokens": "words", "column": column, **side} if text else side
 
 
 class Config(Section):
@@ -328,9 +357,11 @@ class Config(Section):
     @model_validator(mode="before")
     @classmethod
     def _usual(cls, values: Any) -> Any:  # noqa: ANN401 (any YAML value)
-        """The defaults of a language model: no source, the first column as its text, metrics of the loss."""
+        """The defaults of a tagger; those of a language model: no source, the first column, metrics of the loss."""
         model = values.get("model") if isinstance(values, dict) else None
         kind = model.get("kind") if isinstance(model, dict) else getattr(model, "kind", model)
+        if kind == "tagger":
+            return _usual_tagger(values)
         if kind != "language-model":
             return values
         data, evaluation = values.get("data"), values.get("evaluation", {})

@@ -24,10 +24,10 @@ from pydantic_core import PydanticKnownError, core_schema
 from antiphon.registry import Group, known_names, registered, registered_names, reserve
 
 __all__ = [
-    "BUILT_IN", "DELIMITERS", "FORMATS", "REGISTERED", "WITH_DELIMITERS", "DecoderPositions", "Delimiter",
-    "EncoderPositions", "Format", "LearntPositionsConfig", "Natural", "Odd", "OrRegistered", "Positive", "Section",
-    "Share", "SinusoidalPositionsConfig", "choose_encoder", "default_kind", "file_format", "known_encoder", "odd",
-    "option_problems",
+    "BUILT_IN", "DELIMITERS", "REGISTERED", "WITH_DELIMITERS", "DecoderPositions", "Delimiter", "EncoderPositions",
+    "Format", "Freeze", "FromRun", "LearntPositionsConfig", "Natural", "Ngrams", "NgramsConfig", "Odd", "OrRegistered",
+    "Positive", "Section", "Share", "SinusoidalPositionsConfig", "choose_encoder", "default_kind", "file_format",
+    "known_encoder", "odd", "option_problems",
 ]  # fmt: skip
 
 
@@ -58,10 +58,10 @@ def odd(number: int) -> int:
     return number
 
 
-Format = Literal["text", "tsv", "csv", "jsonl", "json", "parquet", "xlsx"]
+Format = Literal["text", "tsv", "csv", "jsonl", "json", "parquet", "xlsx", "conll"]
 FORMATS: dict[str, Format] = {
     ".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json", ".parquet": "parquet",
-    ".xlsx": "xlsx",
+    ".xlsx": "xlsx", ".conll": "conll", ".conllu": "conll", ".iob": "conll", ".bio": "conll",
 }  # fmt: skip
 WITH_DELIMITERS = ("text", "tsv", "csv")
 DELIMITERS = {"tab": "\t", "comma": ",", "semicolon": ";", "pipe": "|"}
@@ -164,6 +164,41 @@ def option_problems(path: str, kind: str, options: dict[str, Any]) -> list[str]:
             for item in error.errors(include_url=False)
         ]
     return []
+
+
+# What every encoder can have: n-grams of its tokens, and weights of another run.
+
+
+def different(lengths: list[int]) -> list[int]:
+    """The lengths themselves; ValueError if one occurs twice."""
+    if len(set(lengths)) < len(lengths):
+        raise ValueError(f"{lengths} has a length twice; name each once")
+    return lengths
+
+
+def _ngrams(value: Any) -> Any:  # noqa: ANN401 (any YAML value)
+    """Read `[3, 5]` as the lengths, and an empty list as none."""
+    return ({"lengths": value} if value else None) if isinstance(value, list) else value
+
+
+class NgramsConfig(Section):
+    """Embeddings of the n-grams around each token."""
+
+    lengths: Annotated[list[Odd], Field(min_length=1), AfterValidator(different)] = Field(
+        description="lengths of the n-grams, odd numbers from 3; the token is in the middle"
+    )
+    rows: Positive = Field(32768, description="rows of the table of each length; n-grams share them by a hash")
+
+
+Ngrams = Annotated[
+    NgramsConfig | None,
+    Field(description="add embeddings of the n-grams around each token: [3, 5], or {lengths, rows}; null: none"),
+    BeforeValidator(_ngrams),
+]
+FromRun = Annotated[
+    str | None, Field(alias="from", description="a run whose weights this part starts with; null: random weights")
+]
+Freeze = Annotated[bool, Field(description="true: do not train this part; it runs without dropout")]
 
 
 # Positions of a Transformer or a convolutional encoder.

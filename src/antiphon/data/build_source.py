@@ -12,9 +12,11 @@ from antiphon.config.load import read_config
 from antiphon.config.schema import DataConfig, SourceConfig, TextConfig
 from antiphon.config.sources import AudioConfig, FeaturesConfig, FramesConfig, ImageConfig
 from antiphon.config.yaml_text import write_value
+from antiphon.data.affixes import AffixTokenizer
 from antiphon.data.source import FileSource, MultiSourceReader, SingleSource, Source, UnreadableError
 from antiphon.data.tokenizers import FORMAT, SYMBOLS, NormalizingTokenizer, TextForm, Tokenizer, damaged, read_json
 from antiphon.errors import ConfigError, DataError, ModelFolderError
+from antiphon.text import split_at_spaces
 
 __all__ = [
     "SOURCE_TOKENIZER", "TARGET_TOKENIZER", "ReusedTokenizers", "combine_sources", "file_source", "is_file",
@@ -122,7 +124,7 @@ def _learn_tokens(texts: Iterable[str], config: TextConfig, where: str, always: 
         from antiphon.data.subwords import train_subwords
 
         return train_subwords(texts, config, where)
-    split, tokenizer = SYMBOLS[config.tokens]
+    split, tokenizer = (split_at_spaces, AffixTokenizer) if config.affixes else SYMBOLS[config.tokens]
     counts: Counter[str] = Counter()
     for text in texts:
         counts.update(split(text))
@@ -164,7 +166,7 @@ def _build_plain(content: dict[str, Any]) -> Tokenizer:
         from antiphon.data.subwords import SubwordTokenizer
 
         return SubwordTokenizer(kind, content["characters"], json.dumps(content["model"]))
-    _, tokenizer = SYMBOLS[kind]
+    tokenizer = AffixTokenizer if content.get("affixes") else SYMBOLS[kind][1]
     symbols = content["symbols"]
     if not isinstance(symbols, list) or not all(isinstance(symbol, str) for symbol in symbols):
         raise ValueError("symbols is not a list of strings")
@@ -229,6 +231,9 @@ def _contradictions(side: Side, config: TextConfig, tokenizer: Tokenizer, learnt
             f"data.{side}.tokens: {config.tokens}, but the tokenizer of {config.tokenizer} is one of {tokenizer.kind}; "
             f"set it to {tokenizer.kind}, or data.{side}.tokenizer to null"
         )
+    if config.affixes != learnt.affixes:
+        fact = f"{write_value(config.affixes)}, but the tokenizer of {config.tokenizer} has the other value"
+        problems.append(f"data.{side}.affixes: {fact}; set it to {write_value(learnt.affixes)}")
     for key in ("vocabulary", "min_count", "lowercase", "normalization"):
         value, default = getattr(config, key), TextConfig.model_fields[key].default
         if value not in (default, getattr(learnt, key)):

@@ -19,7 +19,7 @@ from antiphon.data.lines import Line, read_lines
 from antiphon.data.source import Cells, SourcePaths, UnreadableError, join_cells, split_cells
 from antiphon.data.tables import ParsedLine, has_lines, parse_lines
 from antiphon.errors import DataError
-from antiphon.text import plural
+from antiphon.text import plural, split_at_spaces
 
 __all__ = ["MOST_HELD_OUT", "DropLog", "Example", "Pair", "describe_hold_out", "file_paths", "group", "read_pairs"]
 
@@ -162,7 +162,7 @@ def read_pairs(files: str | list[str], data: DataConfig, dropped: DropLog, *, ta
     else:
         rows = _count_lines(name, parse_lines(path, data), dropped)
     for row in rows:
-        pairs = _texts(name, row, data, dropped) if data.source is None else _pairs(name, row, dropped)
+        pairs = _texts(name, row, data, dropped) if data.source is None else _pairs(name, row, data, dropped)
         yield from _resolved(name, pairs, paths, dropped) if paths.needed else pairs
 
 
@@ -193,7 +193,7 @@ def _count_lines(name: str, lines: Iterator[Numbered], dropped: DropLog) -> Iter
         dropped.lines[name] = number
 
 
-def _pairs(name: str, row: ParsedLine, dropped: DropLog) -> list[Pair]:
+def _pairs(name: str, row: ParsedLine, data: DataConfig, dropped: DropLog) -> list[Pair]:
     """The pairs of one line; if there are none, the reason is counted."""
     if row.fault:
         dropped.add(name, row.line, row.fault)
@@ -204,7 +204,16 @@ def _pairs(name: str, row: ParsedLine, dropped: DropLog) -> list[Pair]:
     pairs = [Pair(row.cells, target, row.line) for target in row.targets if target.strip()]
     if not pairs:
         dropped.add(name, row.line, "empty target")
-    return pairs
+    if not data.labels or all(_is_labelled(pair, data) for pair in pairs):
+        return pairs
+    dropped.add(name, row.line, "unequal numbers of tokens and labels")
+    return []
+
+
+def _is_labelled(pair: Pair, data: DataConfig) -> bool:
+    """True if there is one label for each token."""
+    split = split_at_spaces if data.text is not None and data.text.affixes else str.split
+    return len(split(pair.source)) == len(pair.target.split())
 
 
 def _texts(name: str, row: ParsedLine, data: DataConfig, dropped: DropLog) -> list[Pair]:

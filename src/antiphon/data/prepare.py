@@ -208,7 +208,7 @@ def _write_corpus(
     counts, data = EncodingCounts(), encoder.data
     # Lines of a stream may well occur in dev, too.
     dev_keys = {example.key for example in dev} if data.window is None else set()
-    names = source_names(data)
+    names, sizes = source_names(data), {name: tokenizer.size for name, tokenizer in encoder.texts.items()}
     sources: list[RowWriter] = [
         FileRowsWriter(folder, name) if isinstance(source, FileScan) else RaggedWriter(folder, name)
         for name, source in zip(names, encoder.sources, strict=True)
@@ -216,7 +216,7 @@ def _write_corpus(
     targets = RaggedWriter(folder, "target")
     chunks = encoder.chunks(data.train, read_pairs(data.train, data, encoder.dropped))
     for chunk, rows in enumerate(chunks, start=1):
-        kept = counts.add(rows, held_out, dev_keys, names)
+        kept = counts.add(rows, held_out, dev_keys, names, sizes)
         for number, writer in enumerate(sources):
             writer.add([row.sources[number] if row.sources else [] for row in kept])
         targets.add([row.target for row in kept])

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from antiphon.config.schema import DataConfig, TextConfig
+from antiphon.data.corpus import FileCell
 from antiphon.data.encode import EncodedPair, HoldOut, PairEncoder, source_names
 from antiphon.data.pairs import Example, Pair
 from antiphon.data.source import Cells
@@ -30,8 +31,13 @@ class EncodingCounts:
     unknown: Counter[str] = field(default_factory=Counter)
     lengths: dict[str, dict[str, float]] = field(default_factory=dict)
 
-    def add(self, rows: list[EncodedPair], held_out: HoldOut, dev: set[Cells], names: list[str]) -> list[EncodedPair]:
-        """Count the rows and return those to learn from; `dev` are the keys of the dev examples."""
+    def add(
+        self, rows: list[EncodedPair], held_out: HoldOut, dev: set[Cells], names: list[str], sizes: dict[str, int]
+    ) -> list[EncodedPair]:
+        """Count the rows and return those to learn from; `dev` are the keys of the dev examples.
+
+        `sizes` are the vocabularies of the texts among the sources, by their names.
+        """
         kept: list[EncodedPair] = []
         for row in rows:
             if held_out.holds(row.pair):
@@ -42,9 +48,16 @@ class EncodingCounts:
         self.overlap |= dev & {row.pair.key for row in kept}
         for number, name in enumerate(names):
             parts = [row.sources[number] for row in kept if row.sources]
-            self.unknown[name] += sum(part.count(UNK) for part in parts if isinstance(part, list))
+            self.unknown[name] += sum(_unknown_tokens(part, sizes.get(name)) for part in parts)
         self.unknown["target"] += sum(row.target.count(UNK) for row in kept)
         return kept
+
+
+def _unknown_tokens(source: list[int] | FileCell, size: int | None) -> int:
+    """The unknown tokens of a text; those that are known by their affixes have ids beyond the vocabulary."""
+    if size is None or not isinstance(source, list):
+        return 0
+    return sum(number == UNK or number >= size for number in source)
 
 
 def example_unit(data: DataConfig) -> str:

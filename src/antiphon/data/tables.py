@@ -1,4 +1,4 @@
-"""Files as tables: rows of cells (TSV, CSV, xlsx) or records with keys (JSON, JSONL, parquet); and plain text.
+"""Files as tables: rows of cells (TSV, CSV, xlsx, CoNLL) or records with keys (JSON, JSONL, parquet); and plain text.
 
 `open_table` is the one door: whoever inspects a file gets the rows that training gets.
 """
@@ -16,6 +16,7 @@ from antiphon.config.checks import data_problems
 from antiphon.config.schema import DataConfig
 from antiphon.config.sections import Format, file_format
 from antiphon.data.binary_tables import parquet_records, sheet_rows
+from antiphon.data.conll import sentence_rows
 from antiphon.data.delimited import TableRow, find_dialect, plural_name, row_head, split_rows
 from antiphon.data.lines import Line, read_lines
 from antiphon.data.records import MISSING, Record, array_records, flat_keys, is_unicode, json_records, text_of, value_at
@@ -83,7 +84,7 @@ def is_keyed(path: Path) -> bool:
 
 def has_lines(path: Path) -> bool:
     """True if the lines of a file are its rows (but for line ends in quotes), so that its size tells their number."""
-    return file_format(path) not in ("json", "parquet", "xlsx")
+    return file_format(path) not in ("json", "parquet", "xlsx", "conll")
 
 
 def reads_lines(path: Path, data: DataConfig) -> bool:
@@ -123,6 +124,8 @@ def open_table(
         return DataTable(kind, "", iter(()), json_records(lines))
     if kind == "json":
         return DataTable(kind, "", iter(()), array_records(path, lines))
+    if kind == "conll":
+        return DataTable(kind, "", sentence_rows(lines, None if data is None else data.delimiter), iter(()))
     head = row_head(lines)
     dialect = find_dialect(head, kind, None if data is None else data.delimiter)
     return DataTable(kind, dialect.delimiter, split_rows(itertools.chain(head, lines), dialect), iter(()))

@@ -26,8 +26,8 @@ from antiphon.sequence import NO_COPY
 
 __all__ = [
     "EOS", "FORMAT", "LINE_END", "PAD", "SILENT", "SOS", "SPECIALS", "SYMBOLS", "UNK", "NormalizingTokenizer",
-    "StreamTokenizer", "TextForm", "Tokenizer", "WrappedTokenizer", "by_number", "by_symbol", "damaged", "line_end",
-    "mark_unknown", "read_json", "text_source",
+    "StreamTokenizer", "TextForm", "Tokenizer", "WordTokenizer", "WrappedTokenizer", "by_number", "by_symbol",
+    "damaged", "line_end", "mark_unknown", "read_json", "text_source",
 ]  # fmt: skip
 
 PAD, SOS, EOS, UNK = 0, 1, 2, 3

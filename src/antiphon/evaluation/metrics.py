@@ -25,7 +25,7 @@ from antiphon.registry import registered
 __all__ = [
     "HIGHER_IS_BETTER", "METRICS", "Metric", "References", "SacrebleuMetric", "Statistics", "bleu", "bleu_1",
     "bleu_2", "bleu_3", "cer", "characters", "chrf", "exact_match", "higher_is_better", "metric_for", "per",
-    "rouge_1", "rouge_2", "rouge_l", "ter", "token_accuracy", "token_error_rate", "wer", "words",
+    "rouge_1", "rouge_2", "rouge_l", "span_f1", "spans", "ter", "token_accuracy", "token_error_rate", "wer", "words",
 ]  # fmt: skip
 
 Statistics = NDArray[np.float64]
@@ -82,6 +82,23 @@ def _rouge_words(text: str) -> list[str]:
     return list(_WORD.findall(text.lower()))
 
 
+def spans(text: str) -> list[str]:
+    """The spans of BIO labels (also BIOES) with their places, as `2-4 PER`; an I of another kind begins a new span."""
+    found: list[tuple[int, int, str]] = []
+    inside = False  # the label before belongs to the last span, which goes on
+    for place, label in enumerate(text.split()):
+        mark, _, kind = label.partition("-")
+        if mark not in ("B", "I", "E", "S"):
+            inside = False
+            continue
+        if inside and mark in ("I", "E") and found[-1][2] == kind:
+            found[-1] = (found[-1][0], place, kind)
+        else:
+            found.append((place, place, kind))
+        inside = mark in ("B", "I")
+    return [f"{first}-{last} {kind}" for first, last, kind in found]
+
+
 def _whole(text: str) -> list[str]:
     return [text]
 
@@ -121,6 +138,12 @@ def _common_ngrams(n: int) -> Compare:
         return _mean_of(_f1((ours & theirs).total(), ours.total() + theirs.total()))
 
     return compare
+
+
+def _common_spans(output: list[int], reference: list[int]) -> tuple[float, float, float]:
+    """Statistics: 2 |common|, |of the output| + |of the reference|."""
+    common, total = len(set(output) & set(reference)), len(output) + len(reference)
+    return (2.0 * common / total if total else 1.0), 2.0 * common, total
 
 
 def _mean_of(value: float) -> tuple[float, float, float]:
@@ -224,6 +247,11 @@ token_accuracy = _comparison(
 )
 """Share of positions where output and reference have the same word."""
 
+span_f1 = _comparison(
+    "span_f1", _common_spans, spans, "2 common spans / spans of both sides, BIO labels", higher_is_better=True
+)
+"""F1 of the spans that BIO labels mark, over all sentences together, as conlleval computes it."""
+
 cer = _comparison("cer", _edit_distance, characters, "edits of grapheme clusters / length", higher_is_better=False)
 """Character error rate: edits / reference length, over grapheme clusters."""
 
@@ -259,8 +287,8 @@ ter = SacrebleuMetric("ter").metric("ter", higher_is_better=False)
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
-        exact_match, token_accuracy, token_error_rate, cer, wer, per, bleu, bleu_1, bleu_2, bleu_3, chrf, ter, rouge_1,
-        rouge_2, rouge_l,
+        exact_match, token_accuracy, span_f1, token_error_rate, cer, wer, per, bleu, bleu_1, bleu_2, bleu_3, chrf, ter,
+        rouge_1, rouge_2, rouge_l,
     )
 }  # fmt: skip
 

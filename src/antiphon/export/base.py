@@ -10,9 +10,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from antiphon.config.networks import EncoderDecoderConfig
+from antiphon.config.networks import EncoderDecoderConfig, TaggerConfig
 from antiphon.config.schema import Config
 from antiphon.config.yaml_text import explained_yaml
+from antiphon.data.affixes import affix_codes
 from antiphon.data.build_source import SOURCE_TOKENIZER, TARGET_TOKENIZER, load_tokenizer, one_text
 from antiphon.data.tokenizers import Tokenizer
 from antiphon.errors import MissingExtraError, ModelFolderError, UserError
@@ -149,6 +150,10 @@ def export_model(run: str | Path, to: str, out: str | Path, *, int8: bool = Fals
         raise UserError(f"{run}: an export reads one text, and {kind}; use the run itself")
     if isinstance(loaded.config.model, EncoderDecoderConfig) and loaded.config.model.copying:
         raise UserError(f"{run}: model.copy: an export cannot copy words of its source; use the run itself")
+    if isinstance(loaded.config.model, TaggerConfig):
+        raise UserError(f"{run}: model.kind: an export writes answers token by token, not labels; use the run itself")
+    if affix_codes(loaded.source) is not None:
+        raise UserError(f"{run}: data.source.affixes: an export cannot read unknown words; use the run itself")
     write: Callable[[LoadedModel, Path, bool], dict[str, Any]] = _module(to, target.writer).write
     with publish(folder, otherwise="choose another --out") as temporary:
         facts = write(loaded, temporary, int8)

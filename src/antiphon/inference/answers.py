@@ -174,7 +174,8 @@ class AnswerPipeline:
         if best.finished:  # an answer that was cut has a flag for that
             given = encoded.text if self.codec.target_name == "text" else ""
             flags += empty_flags(answer.text.strip().removeprefix(given.strip()))
-        flags += repetition_flags(best.tokens, self.flag_limits)
+        if self.codec.labels is None:  # labels recur
+            flags += repetition_flags(best.tokens, self.flag_limits)
         if options.require:
             flags += missing_flags(best, options.require, target)
         if options.forbid:

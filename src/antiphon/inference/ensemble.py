@@ -15,8 +15,8 @@ from antiphon.data.source import Read
 from antiphon.errors import UserError
 from antiphon.inference.engine import EngineModel, LoadedModel, TorchEngine
 from antiphon.inference.generation import AttentionHeads
-from antiphon.inference.generator import Limits
 from antiphon.inference.inputs import build_codec
+from antiphon.inference.limits import Limits
 from antiphon.models.decoders.decoder import Step
 from antiphon.models.frontends.frontend import FrontEnd
 from antiphon.models.model import SequenceModel

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from html import escape
 from typing import Unpack, cast, overload
 
-from antiphon.config.networks import ConcatenatedConfig, EncoderDecoderConfig, learnt_positions
 from antiphon.config.schema import Config
 from antiphon.data.source import Source
 from antiphon.data.tokenizers import Tokenizer, text_source
@@ -19,13 +18,14 @@ from antiphon.inference.engine import Engine, EngineModel, LoadedModel, TorchEng
 from antiphon.inference.flags import unknown_flags
 from antiphon.inference.generation import Generation, ScoredTarget, TokenAlternative, TokenTree, join_parts
 from antiphon.inference.inputs import EncodedInput, build_codec, chunk_size, encode_inputs
+from antiphon.inference.limits import Limits, label_problems
 from antiphon.inference.options import OPTIONS, SearchKeywords, SearchOptions, search_options
 from antiphon.models.frontends.frontend import FrontEnd
 from antiphon.models.model import SequenceModel
 from antiphon.search.sampling import text_key
 from antiphon.search.trace import SearchTree, TraceRecorder
 
-__all__ = ["LONGEST_CONTINUATION", "Generator", "Limits"]
+__all__ = ["LONGEST_CONTINUATION", "Generator"]
 
 LONGEST_CONTINUATION = 24  # tokens of a language model that is explained: a picture of more is hard to read
 
@@ -217,7 +217,8 @@ class Generator:
         inputs = encode_inputs(self.codec, [source for source, _ in pairs], first)
         texts = [text for _, text in pairs]
         targets = [self.codec.encode_target(text) for text in texts]
-        _raise_problems(self.limits.target_problems(inputs, texts, targets))
+        labels = [] if self.codec.labels is None else label_problems(inputs, texts, targets)
+        _raise_problems(labels or self.limits.target_problems(inputs, texts, targets))
         found = self.engine.log_probs([encoded.source for encoded in inputs], targets, size)
         return [
             ScoredTarget(
@@ -286,98 +287,6 @@ def _sample_keys(texts: list[str], seen: Counter[int]) -> list[tuple[int, ...]]:
         keys.append((key, seen[key]))
         seen[key] += 1
     return keys
-
-
-# Limits of learnt position tables, checked before anything is computed.
-
-MAX_NAMED = 5  # texts that are too long; the others are counted
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Learnt positions; None: no limit. A language model with too few reads in windows.
-
-    Of several encoders, each has as many as the maximum length of its source: the configuration is checked for that.
-    """
-
-    encoder: int | None = None
-    decoder: int | None = None
-    joint: bool = False  # one network reads both, so a source takes positions from its answer
-    context_length: int | None = None  # of a language model
-
-    @classmethod
-    def of(cls, config: Config, context_length: int | None) -> Limits:
-        model = config.model
-        if config.data.source is None:
-            return cls(context_length=context_length)
-        several = isinstance(model, EncoderDecoderConfig) and isinstance(model.encoder, list)
-        encoder = (
-            learnt_positions(model.encoders[0]) if isinstance(model, EncoderDecoderConfig) and not several else None
-        )
-        return cls(encoder, learnt_positions(model.decoder), joint=isinstance(model, ConcatenatedConfig))
-
-    def answer_problems(self, inputs: list[EncodedInput], max_length: int, *, heads: bool) -> list[str]:
-        """An error message for each source that does not fit, and for an answer of `max_length` (</s> counts)."""
-        problems = _first_few([problem for encoded in inputs for problem in self._source_problems(encoded)])
-        if self.decoder is not None and inputs:
-            longest = max(inputs, key=self._taken)
-            left = self.decoder - self._taken(longest)
-            if max_length > left:
-                problems.append(_length_problem(max_length, self.decoder, left, longest))
-        if heads and self.context_length is not None and inputs:
-            longest = max(inputs, key=lambda encoded: len(encoded.prompt))
-            problems += self._heads_problems(longest, max_length, self.context_length)
-        return problems
-
-    def target_problems(self, inputs: list[EncodedInput], texts: list[str], targets: list[list[int]]) -> list[str]:
-        """An error message for each source or target (ids, with </s>) that does not fit."""
-        problems = [problem for encoded in inputs for problem in self._source_problems(encoded)]
-        for encoded, text, ids in zip(inputs, texts, targets, strict=True):
-            needed = len(ids) + self._taken(encoded)
-            if self.decoder is not None and needed > self.decoder:
-                problems.append(
-                    f"{text[:40]!r}: {needed} tokens {'with its source' if self.joint else 'with </s>'}, but the "
-                    f"decoder has learnt {self.decoder} positions (model.decoder.positions.longest); shorten it, or "
-                    "leave it out"
-                )
-        return _first_few(problems)
-
-    def _taken(self, encoded: EncodedInput) -> int:
-        """Decoder positions before the answer: the source with its </s>, if the decoder reads it."""
-        return encoded.length if self.joint else 0
-
-    def _source_problems(self, encoded: EncodedInput) -> list[str]:
-        needed = encoded.length
-        if self.encoder is None or needed <= self.encoder:
-            return []
-        return [
-            f"{encoded.text[:40]!r}: {needed} tokens with </s>, but the encoder has learnt {self.encoder} positions "
-            "(model.encoder.positions.longest); shorten it, or leave it out"
-        ]
-
-    def _heads_problems(self, encoded: EncodedInput, max_length: int, context_length: int) -> list[str]:
-        tokens = len(encoded.prompt)
-        if tokens + max_length <= context_length:
-            return []
-        return [
-            f"heads: {encoded.text[:40]!r} has {tokens} tokens, and {max_length} to write (max_length) make more than "
-            f"the {context_length} that the model can attend to; shorten the text or max_length, or leave heads out"
-        ]
-
-
-def _length_problem(max_length: int, learnt: int, left: int, encoded: EncodedInput) -> str:
-    fact = f"the decoder has learnt {learnt} positions (model.decoder.positions.longest)"
-    if left == learnt:
-        return f"max_length: {max_length}, but {fact}; give at most {left}"
-    taken = f"{encoded.text[:40]!r} takes {learnt - left} of them"
-    return f"max_length: {max_length}, but {fact} and {taken}; " + (
-        f"give at most {left}" if left > 0 else "shorten the text, or leave it out"
-    )
-
-
-def _first_few(problems: list[str]) -> list[str]:
-    more = len(problems) - MAX_NAMED
-    return problems if more <= 0 else [*problems[:MAX_NAMED], f"and {more} more that are too long"]
 
 
 def _front_ends(loaded: LoadedModel | EngineModel) -> list[FrontEnd]:

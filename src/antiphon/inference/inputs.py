@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import groupby
 
-from antiphon.config.networks import TransformerDecoderConfig, learnt_positions
+from antiphon.config.networks import TaggerConfig, TransformerDecoderConfig, learnt_positions
 from antiphon.config.schema import Config, SourceConfig
 from antiphon.data.batches import reader_threads
 from antiphon.data.source import Read, Source, UnreadableError, Values, positions
@@ -66,6 +66,7 @@ class Codec(ABC):
     target_name: str  # in messages
     context_length: int | None = None  # tokens that a language model can attend to; None: any number
     single_text: bool = True  # the source is one text
+    labels: int | None = None  # of a tagger: most labels of an answer
 
     @abstractmethod
     def encode(self, text: str) -> EncodedInput:
@@ -139,13 +140,26 @@ class TextCodec(AnswerCodec):
     def source_words(self, encoded: EncodedInput) -> list[str]:
         """Unknown words stand as they are in the text."""
         unknown = iter(self.source.unknown(encoded.text))
-        return [next(unknown, "") if token == UNK else self.source.decode([token]) for token in encoded.ids]
+        return [
+            next(unknown, "") if token == UNK or token >= self.source.size else self.source.decode([token])
+            for token in encoded.ids
+        ]
 
     def spans(self, encoded: EncodedInput) -> list[SourceSpan]:
         return [SourceSpan(source=0, kind="text", text=encoded.text, first=0, last=encoded.length - 1)]
 
     def split(self, text: str) -> list[str]:
         return split_sentences(text, self.max_length, lambda part: len(self.source.encode(part)))
+
+
+class LabelCodec(TextCodec):
+    """The target has a label for each token of the source."""
+
+    target_name = "labels"
+
+    def __init__(self, source: Tokenizer, target: Tokenizer, max_length: int) -> None:
+        super().__init__(source, target, max_length)
+        self.labels = max_length
 
 
 class SourceCodec(AnswerCodec):
@@ -258,6 +272,8 @@ def build_codec(config: Config, source: Source, target: Tokenizer, front_ends: I
     if config.data.source is None:
         stream = config.data.window is not None
         return LanguageModelCodec(target, stream=stream, context_length=_context_length(config))
+    if config.data.text is not None and isinstance(config.model, TaggerConfig):
+        return LabelCodec(text_source(source), target, config.data.text.max_length)
     if config.data.text is not None:
         return TextCodec(text_source(source), target, config.data.text.max_length)
     return SourceCodec(config.data.sources, source, target, front_ends)

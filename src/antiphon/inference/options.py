@@ -29,6 +29,20 @@ Phrases = tuple[tuple[int, ...], ...]
 STEP_ENGINES = ("torch", "onnx")  # engines whose steps we search with
 ALL = (*STEP_ENGINES, "ctranslate2")
 RENORMALISED = "CTranslate2 removes forbidden tokens before its softmax, which changes the scores"
+NOT_OF_LABELS = (
+    "max_length",
+    "min_length",
+    "max_ratio",
+    "min_ratio",
+    "length_penalty",
+    "patience",
+    "diversity",
+    "no_repeat",
+    "require",
+    "coverage",
+    "joint",
+    "replace_unknown",
+)  # options that a tagger refuses
 LARGEST_BATCH = 50_000_000  # tokens on the frontier of a batch: beam (or samples) x batch_size x max_length
 
 
@@ -269,6 +283,9 @@ def _with_defaults(given: Mapping[str, Any], decoding: DecodingConfig, codec: Co
     for name, option in OPTIONS.items():
         default = getattr(decoding, name) if option.configured else option.default
         values[name] = default if given.get(name) is None else given[name]
+    if codec.labels is not None:  # as many as there are tokens; each is chosen alone, so greedy search is exact
+        wide = given.get("beam") or given.get("n_best") or 1
+        values |= {"max_length": codec.labels + 1, "length_penalty": 0.0, "beam": wide}
     for name in ("forbid", "require"):
         phrases = dict.fromkeys(tuple(codec.target.encode(text)) for text in values[name])
         values[name] = tuple(phrase for phrase in phrases if phrase)
@@ -333,9 +350,12 @@ def _phrase_problems(given: Mapping[str, Any], options: SearchOptions, codec: Co
 
 
 def _model_problems(given: Mapping[str, Any], options: SearchOptions, codec: Codec) -> list[str]:
-    """A language model has no source, and one with a limited context writes in windows."""
+    """A language model has no source, one with a limited context writes in windows, and a tagger has no search."""
     readers = [name for name, option in OPTIONS.items() if option.reads and is_given(given.get(name))]
     problems, size = [], codec.target.size
+    if codec.labels is not None:
+        why = "a tagger gives each token one label, chosen alone; leave it out"
+        problems += [f"{name}: {why}" for name in NOT_OF_LABELS if is_given(given.get(name))]
     if codec.context_length is not None:
         why = "this language model writes in windows and forgets what is before; leave it out"
         problems += [f"{name}: {why}" for name in readers]

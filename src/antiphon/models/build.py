@@ -20,6 +20,7 @@ from antiphon.models import attention
 from antiphon.models.attention import Alignment, AttentionContext, Score
 from antiphon.models.build_frontends import FRONT_ENDS, SourceSpec, build_front_end
 from antiphon.models.decoders.decoder import AttentionDecoder, BahdanauDecoder, Bridge, DirectBridge, LuongDecoder
+from antiphon.models.decoders.labels import LabelDecoder
 from antiphon.models.decoders.plain import PlainDecoder
 from antiphon.models.decoders.static_context import POOLS, StaticContext
 from antiphon.models.decoders.transformer_decoder import TransformerDecoder
@@ -29,7 +30,7 @@ from antiphon.models.encoders.encoder import Encoder, NoEncoder
 from antiphon.models.encoders.multi_source import ConcatenatedFrontEnds, MultiEncoder, SeparateFrontEnds
 from antiphon.models.encoders.rnn import RecurrentEncoder
 from antiphon.models.encoders.transformer_encoder import TransformerEncoder
-from antiphon.models.frontends.frontend import FrontEnd, NgramEmbedding, SourceEmbedding
+from antiphon.models.frontends.frontend import AffixEmbedding, FrontEnd, NgramEmbedding, SourceEmbedding
 from antiphon.models.layers.blocks import BlockSpec, LayerNorm, MaskedBatchNorm, Norm
 from antiphon.models.layers.embedding import TokenEmbedding, embedding_table
 from antiphon.models.layers.positions import LearntPositions, NoPositions, Positions, SinusoidalPositions
@@ -215,15 +216,21 @@ DECODERS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _embedding(reader: EncoderConfig | DecoderConfig, tokens: int, target: nn.Embedding, tie: str) -> TokenEmbedding:
+def _embedding(
+    reader: EncoderConfig | DecoderConfig, tokens: int, target: nn.Embedding | None, tie: str
+) -> TokenEmbedding:
     """The embedding of source tokens: a table of its own, or shared with the target: e(x) = E[x], e(y) = E[y]"""
-    table = target if tie in ("tables", "all") else embedding_table(tokens, vector_size(reader))
+    table = target if target is not None and tie in ("tables", "all") else embedding_table(tokens, vector_size(reader))
     # `transformer` applies its own dropout after adding positions, `none` on its input.
     return TokenEmbedding(table=table, dropout=0.0 if reader.kind in ("transformer", "none") else reader.dropout)
 
 
 def _front_end(
-    source: SourceSpec, chosen: networks.FrontEndConfig | None, encoder: EncoderConfig, target: nn.Embedding, tie: str
+    source: SourceSpec,
+    chosen: networks.FrontEndConfig | None,
+    encoder: EncoderConfig,
+    target: nn.Embedding | None,
+    tie: str,
 ) -> FrontEnd:
     size = vector_size(encoder)
     if not isinstance(source.config, TextConfig):
@@ -231,11 +238,16 @@ def _front_end(
     embedding, ngrams, around = _embedding(encoder, source.size, target, tie), encoder.ngrams, None
     if ngrams:
         around = NgramEmbedding(lengths=ngrams.lengths, rows=ngrams.rows, size=size, dropout=encoder.dropout)
-    return SourceEmbedding(embedding, around, source.copied_as)
+    affixes = None if source.affixes is None else AffixEmbedding(source.affixes, size=size, dropout=encoder.dropout)
+    return SourceEmbedding(embedding, around, source.copied_as, affixes)
 
 
 def _decoder(
-    config: networks.ModelConfig, tokens: int, *, memory: int = 0, copying: bool = False
+    config: EncoderDecoderConfig | networks.LanguageModelConfig | networks.ConcatenatedConfig,
+    tokens: int,
+    *,
+    memory: int = 0,
+    copying: bool = False,
 ) -> tuple[Any, nn.Embedding]:
     """The decoder and its table E of token embeddings; tied: logits = E o + b, the output layer shares E"""
     table = embedding_table(tokens, vector_size(config.decoder))
@@ -286,10 +298,20 @@ def _concatenated(
     return Concatenated(source=SourceEmbedding(embedding), decoder=decoder)
 
 
+def _tagger(config: networks.TaggerConfig, *, sources: Items[SourceSpec], target_tokens: int) -> EncoderDecoder:
+    """An encoder-decoder whose decoder is an output layer."""
+    [source] = sources
+    encoder = _encoder(config.encoder)
+    decoder = LabelDecoder(memory=encoder.size, labels=target_tokens, dropout=config.decoder.dropout)
+    front = _front_end(source, None, config.encoder, None, config.tie)
+    return EncoderDecoder(source=front, encoder=encoder, decoder=decoder)
+
+
 MODELS: dict[str, Callable[..., SequenceModel]] = {
     "encoder-decoder": _encoder_decoder,
     "language-model": _language_model,
     "concatenated": _concatenated,
+    "tagger": _tagger,
 }
 
 
@@ -305,11 +327,12 @@ def build_for(
     *,
     target_tokens: int,
     copied_as: Items[Tensor | None] | None = None,
+    affixes: Items[Tensor | None] | None = None,
 ) -> SequenceModel:
     """A model of any sources, with new weights; `sizes` are the vocabularies of texts and the widths of vectors.
 
     `copied_as` maps the source tokens of each text to target tokens, for a model that copies; None: both sides have one
-    vocabulary.
+    vocabulary. `affixes` are the codes of the tokens of each text with affixes; None: none is known.
     """
     specs = [SourceSpec(*both) for both in zip(sources, sizes, strict=False)]  # a language model has no sources
     if isinstance(config, EncoderDecoderConfig) and config.copying:
@@ -317,4 +340,10 @@ def build_for(
             by_number(spec.size, target_tokens) if isinstance(spec.config, TextConfig) else None for spec in specs
         ]
         specs = [replace(spec, copied_as=table) for spec, table in zip(specs, tables, strict=True)]
+    if any(isinstance(spec.config, TextConfig) and spec.config.affixes for spec in specs):
+        none = [torch.zeros(size, dtype=torch.long) for size in sizes]
+        specs = [
+            replace(spec, affixes=table) if isinstance(spec.config, TextConfig) and spec.config.affixes else spec
+            for spec, table in zip(specs, affixes or none, strict=True)
+        ]
     return MODELS[config.kind](config, sources=specs, target_tokens=target_tokens)

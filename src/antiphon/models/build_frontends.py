@@ -25,6 +25,7 @@ class SourceSpec:
     config: SourceConfig
     size: int
     copied_as: Tensor | None = None  # the target token of each source token, for a decoder that copies
+    affixes: Tensor | None = None  # the code of each source token, if words are known by their affixes
 
 
 # Each takes the numbers of its source, the size of a vector, and the keys of its section.

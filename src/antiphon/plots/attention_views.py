@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from antiphon.config.networks import (
     AttentionConfig,
     ConcatenatedConfig,
     EncoderDecoderConfig,
+    LabelsConfig,
     LanguageModelConfig,
     ModelConfig,
     front_ends_of,
@@ -21,10 +23,11 @@ from antiphon.config.networks import (
 from antiphon.config.schema import Config, front_kind
 from antiphon.config.sources import LinearConfig
 from antiphon.data.audio import AudioReader
+from antiphon.data.batches import source_batch
 from antiphon.data.build_source import one_text
 from antiphon.data.image import ImageReader
 from antiphon.data.source import FileSource
-from antiphon.data.tokenizers import EOS
+from antiphon.data.tokenizers import EOS, SPECIALS
 from antiphon.data.video import FramesReader
 from antiphon.errors import DataError, UserError
 from antiphon.inference.generation import Generation, SourceSpan
@@ -45,6 +48,7 @@ __all__ = [
 
 AttentionKind = Literal["cross", "own", "source"]
 KINDS: tuple[AttentionKind, ...] = get_args(AttentionKind)
+LEAST_DRAWN = 0.01  # probability of a label at some token
 _NOTES: dict[AttentionKind, str] = {
     "cross": "attention to the source: a row is a token written, a column a token read",
     "own": "attention of the answer to itself: a row is a token written, a column a token before it",
@@ -60,6 +64,9 @@ _CONCATENATED_NOTES: dict[AttentionKind, str] = {  # one softmax over source and
 }
 _OTHERS_NOTE = "the rest of each row, up to 1, goes to the other sources, whose pictures have the same scale"
 _COPY_NOTE = "; copied: how probable it is that the token was copied from the source, given which one it is"
+
+
+_LABELS_NOTE = "the probability of each label: a row is a token, a column a label; labels below 1 % are left out"
 
 
 @dataclass(frozen=True)
@@ -131,6 +138,9 @@ def _forced_weights(generator: Generator, answer: Generation) -> tuple[NDArray[A
 
 def draw_answer(generator: Generator, answer: Generation, path: Path, *, heads: bool) -> list[Path]:
     """Draw the attention to the sources and, in NAME-heads, every head if there are several; return the files."""
+    if isinstance(generator.config.model.decoder, LabelsConfig) and answer.heads is not None:
+        _draw_view(label_view(generator, answer), path, title=answer.text)
+        return [path]
     files = [] if answer.weights is None else draw_sources(generator, answer, path)
     if heads and answer.heads is not None and answer.heads.kinds:
         view = attention_view(generator, answer)
@@ -217,7 +227,7 @@ def _subsampling(config: Config, number: int) -> int:
 class AttentionView:
     """Some layers and heads of one kind of attention, ready to be drawn."""
 
-    kind: AttentionKind
+    kind: AttentionKind | Literal["labels"]  # the labels of a tagger are drawn in the same way
     weights: NDArray[Any]  # [L, N, T, S]
     rows: list[str]
     columns: list[str]
@@ -257,6 +267,8 @@ def attention_view(generator: Generator, answer: Generation, kind: AttentionKind
     """The attention of an answer that was generated with `heads=True`; None: the first kind that the model has."""
     if answer.heads is None:
         raise ValueError("generate with heads=True")
+    if kind is None and isinstance(generator.config.model.decoder, LabelsConfig):
+        return label_view(generator, answer)
     known = [name for name in KINDS if name in answer.heads.kinds]
     if not known:
         raise UserError(_no_attention(generator.config.model))
@@ -277,6 +289,25 @@ def attention_view(generator: Generator, answer: Generation, kind: AttentionKind
         note=_note(generator.config.model, chosen, prompt) + (_COPY_NOTE if copy_probs else ""),
         prompt=prompt,
         copy_probs=copy_probs,
+    )
+
+
+@torch.inference_mode()
+def label_view(generator: Generator, answer: Generation) -> AttentionView:
+    """The probabilities of the labels of each token."""
+    [span] = answer.spans
+    encoded = generator.codec.encode(span.text)
+    steps = torch.zeros(1, span.last - span.first, dtype=torch.long)  # of all tokens but </s>; a tagger reads no label
+    found = generator.model(source_batch([encoded.source]), steps).logits[0].softmax(dim=-1)  # [T, V]
+    chosen = [number for number in range(len(SPECIALS), found.size(1)) if bool(found[:, number].max() >= LEAST_DRAWN)]
+    return AttentionView(
+        kind="labels",
+        weights=found[:, chosen][None, None].numpy(),
+        rows=generator.codec.source_words(encoded),  # unknown ones as they are in the text
+        columns=generator.target_tokenizer.symbols(chosen),
+        layers=[1],
+        heads=[1],
+        note=_LABELS_NOTE,
     )
 
 

@@ -14,7 +14,13 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from antiphon.config.networks import ConcatenatedConfig, EncoderDecoderConfig, ModelConfig, RecurrentEncoderConfig
+from antiphon.config.networks import (
+    ConcatenatedConfig,
+    EncoderDecoderConfig,
+    ModelConfig,
+    RecurrentEncoderConfig,
+    TaggerConfig,
+)
 from antiphon.config.schema import DataConfig
 from antiphon.data.batches import source_batch
 from antiphon.data.source import join_cells, split_cells
@@ -45,14 +51,16 @@ class SentenceVectors:
 
 def default_pool(config: ModelConfig) -> Pool:
     """The last state of a recurrent network, which has read all; the mean of other encoders' states."""
-    if isinstance(config, EncoderDecoderConfig) and not isinstance(config.encoder, RecurrentEncoderConfig):
+    if isinstance(config, EncoderDecoderConfig | TaggerConfig) and not isinstance(
+        config.encoder, RecurrentEncoderConfig
+    ):
         return "mean"
     return "last"
 
 
 def pool_name(config: ModelConfig, pool: Pool) -> str:
     """`the last state of the encoder`"""
-    network = "the encoder" if isinstance(config, EncoderDecoderConfig) else "the network"
+    network = "the encoder" if isinstance(config, EncoderDecoderConfig | TaggerConfig) else "the network"
     if pool == "last":
         return f"the last state of {network}"
     return f"{'the mean' if pool == 'mean' else 'the largest values'} of the states of {network}"

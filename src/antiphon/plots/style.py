@@ -53,6 +53,7 @@ _METRICS = {
     "dev_loss": "loss (nats per token)",
     "exact_match": "exact match (%)",
     "token_accuracy": "token accuracy (%)",
+    "span_f1": "F1 of spans (%)",
     "token_error_rate": "token error rate (%)",
     "cer": "character error rate (%)",
     "wer": "word error rate (%)",

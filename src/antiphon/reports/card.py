@@ -21,7 +21,11 @@ __all__ = ["has_attention", "write_card"]
 FlatConfig = dict[str, object]  # `model.encoder.kind` → `lstm`
 
 _NOT_METRICS = {"update", "epoch", "train_loss", "learning_rate", "tokens_per_second", "padding", "seconds", "best"}
-_MODEL_KINDS = {"language-model": "language model", "concatenated": 'network over "source <sep> target"'}
+_MODEL_KINDS = {
+    "language-model": "language model",
+    "concatenated": 'network over "source <sep> target"',
+    "tagger": "tagger",
+}
 _NULL_MEANS = {"from": "scratch", "size": "the decoder's"}
 _SIDE = re.compile(r"(data\.(?:source(?:\[\d+\])?|target))\.(?:kind|tokens)$")
 _PART = re.compile(r"model\.((?:front|encoder|context|decoder)(?:\[\d+\])?)\.(.+)")
@@ -36,7 +40,7 @@ def write_card(run: Path) -> None:
         "record": record,
         "config": config,
         "parameters": record.summary.get("parameters"),
-        "network": str(config.get("model.decoder.kind", "attention")).capitalize(),
+        "network": _network(config),
         "kind": _MODEL_KINDS.get(str(config.get("model.kind")), "encoder-decoder"),
         "is_language_model": _is_language_model(config),
         "has_attention": _config_has_attention(config),
@@ -62,6 +66,12 @@ def _flat_config(record: RunRecord) -> FlatConfig:
     return flat(loaded) if isinstance(loaded, dict) else {}
 
 
+def _network(config: FlatConfig) -> str:
+    """The kind of the decoder; of a tagger that of the encoder, which is all but its output layer."""
+    part = "encoder" if config.get("model.kind") == "tagger" else "decoder"
+    return str(config.get(f"model.{part}.kind", "attention")).capitalize()
+
+
 def _is_language_model(config: FlatConfig) -> bool:
     return config.get("model.kind") == "language-model"
 
@@ -76,6 +86,8 @@ def _task(config: FlatConfig) -> str:
     kinds = _source_kinds(config)
     if _is_language_model(config):
         return "continues a text"
+    if config.get("model.kind") == "tagger":
+        return "gives each word a label"
     if set(kinds) <= {"text"}:
         return "turns one sequence into another" if len(kinds) < 2 else f"turns {len(kinds)} texts into one"
     return f"turns {' and '.join(plain_or_code(kind) for kind in kinds)} into text"

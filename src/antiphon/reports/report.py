@@ -60,6 +60,7 @@ def write_report(run: Path) -> None:
         "config": _split_comments(record.config),
         "environment": _facts(record.environment),
         "files": _files(run),
+        "is_tagger": re.search(r"^  kind: tagger\b", record.config, re.MULTILINE) is not None,
     }
     write_text(run / "report.html", render("report.html.j2", values | _attention(run) | _data(record)))
 

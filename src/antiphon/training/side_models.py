@@ -66,6 +66,9 @@ def _text_to_text(folder: Path, what: str) -> Config:
     if config.data.text is None:
         fact = "is a language model" if config.data.source is None else "reads no single text"
         raise UserError(f"{folder}: {what} learnt from one text to another, and this run {fact}; use another run")
+    if config.data.labels or config.data.text.affixes:
+        fact = "labels tokens" if config.data.labels else "knows words by their affixes (data.source.affixes)"
+        raise UserError(f"{folder}: {what} learnt from known tokens, and this run {fact}; use another run")
     return config
 
 

@@ -88,11 +88,22 @@ def _start(model: SequenceModel, batch: Batch) -> tuple[State, Tensor | None]:
 
 
 def cross_entropy(logits: Tensor, outputs: Sequence, smoothing: float = 0.0) -> Loss:
-    """-Σ_t Σ_v q_t(v) log p_t(v) with q = (1 - ε) [v = y_t] + ε / V, over the real positions only."""
+    """-Σ_t Σ_v q_t(v) log p_t(v) with q = (1 - ε) [v = y_t] + ε / V, over the real positions only.
+
+    V counts the tokens that are possible there: for a tagger, </s> after the last label and nothing else.
+    """
     log_probs = torch.log_softmax(logits[outputs.mask], dim=-1)  # [N, V]
     plain = -log_probs.gather(1, outputs.values[outputs.mask].unsqueeze(1)).sum()
-    total = plain if smoothing == 0.0 else (1.0 - smoothing) * plain - smoothing * log_probs.mean(dim=-1).sum()
+    total = plain if smoothing == 0.0 else (1.0 - smoothing) * plain - smoothing * _mean_log_probs(log_probs).sum()
     return Loss(total=total, plain=plain.detach(), count=log_probs.size(0))
+
+
+def _mean_log_probs(log_probs: Tensor) -> Tensor:
+    """The mean over the possible tokens of each row of [N, V]."""
+    impossible = log_probs == -torch.inf
+    if not bool(impossible.any()):
+        return log_probs.mean(dim=-1)
+    return log_probs.masked_fill(impossible, 0.0).sum(dim=-1) / (~impossible).sum(dim=-1)
 
 
 # Guided attention: a source that is read in order is attended along the diagonal.

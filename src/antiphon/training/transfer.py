@@ -20,10 +20,12 @@ from antiphon.config.networks import (
     DecoderConfig,
     EncoderConfig,
     EncoderDecoderConfig,
+    LabelsConfig,
     LanguageModelConfig,
     LuongConfig,
     ModelConfig,
     StaticContextConfig,
+    TaggerConfig,
 )
 from antiphon.config.schema import Config
 from antiphon.config.yaml_text import write_value
@@ -36,11 +38,13 @@ from antiphon.models.model import EncoderDecoder, SequenceModel
 __all__ = ["check_transfer", "freeze_parts", "missing_runs", "refuse_transfer_from_self", "transfer_weights"]
 
 PartName = Literal["encoder", "decoder"]
+PartConfig = EncoderConfig | DecoderConfig | LabelsConfig
 # Keys that must be equal in two networks of one kind for their weights to mean the same.
 SHARED_KEYS = (
     "embedding", "size", "heads", "feedforward", "kernel", "order", "norm", "activation", "positions", "scale",
     "embedding_norm", "residual",
 )  # fmt: skip
+WITH_ENCODER = (EncoderDecoderConfig, TaggerConfig)
 LISTED_TENSORS, LISTED_LABELS = 5, 6
 # The decoders by what a step reads beside the previous token.
 DECODERS_BY_INPUT = {
@@ -137,7 +141,7 @@ def refuse_transfer_from_self(config: Config, folder: Path) -> None:
 def freeze_parts(model: SequenceModel, config: ModelConfig) -> list[nn.Module]:
     """Switch off the gradients of frozen parts; return these parts, which stay in evaluation mode."""
     frozen: list[nn.Module] = []
-    if isinstance(config, EncoderDecoderConfig) and isinstance(model, EncoderDecoder) and config.encoders[0].freeze:
+    if isinstance(config, WITH_ENCODER) and isinstance(model, EncoderDecoder) and config.encoders[0].freeze:
         frozen += [model.source, model.encoder]
     if config.decoder.freeze:
         frozen.append(model.decoder)
@@ -147,12 +151,12 @@ def freeze_parts(model: SequenceModel, config: ModelConfig) -> list[nn.Module]:
 
 
 def _parts(config: ModelConfig) -> tuple[PartName, ...]:
-    return ("encoder", "decoder") if isinstance(config, EncoderDecoderConfig) else ("decoder",)
+    return ("encoder", "decoder") if isinstance(config, WITH_ENCODER) else ("decoder",)
 
 
-def _part_config(part: PartName, model: ModelConfig) -> EncoderConfig | DecoderConfig:
+def _part_config(part: PartName, model: ModelConfig) -> PartConfig:
     """The section of a part. A model without an encoder reads with its decoder; several encoders cannot transfer."""
-    return model.encoders[0] if part == "encoder" and isinstance(model, EncoderDecoderConfig) else model.decoder
+    return model.encoders[0] if part == "encoder" and isinstance(model, WITH_ENCODER) else model.decoder
 
 
 def _requested_runs(config: ModelConfig) -> list[tuple[PartName, str]]:
@@ -200,7 +204,7 @@ def _name_in(other: ModelConfig, config: ModelConfig, tensor: str) -> str | None
     """
     if tensor.startswith("decoder.context.") and _attention(config) != _attention(other):
         return None
-    if tensor.startswith("decoder.") or isinstance(other, EncoderDecoderConfig):
+    if tensor.startswith("decoder.") or isinstance(other, WITH_ENCODER):
         return tensor
     if tensor.startswith("source."):
         return tensor if isinstance(other, ConcatenatedConfig) else tensor.replace("source.", "decoder.", 1)
@@ -220,7 +224,7 @@ def _can_copy(tensor: str, part: PartName, network: NewNetwork, other: LoadedMod
     if part == "encoder" or not tensor.startswith("source."):
         return True
     same_tokens = network.source.fingerprint == _source_of(other).fingerprint
-    return same_tokens and not isinstance(other.config.model, EncoderDecoderConfig)
+    return same_tokens and not isinstance(other.config.model, WITH_ENCODER)
 
 
 def _source_of(other: LoadedModel) -> Source:
@@ -272,18 +276,18 @@ def _config_problems(part: PartName, config: ModelConfig, other: ModelConfig, ru
     return problems
 
 
-def _choice(part: EncoderConfig | DecoderConfig, key: str) -> object:
+def _choice(part: PartConfig, key: str) -> object:
     """The value of a key, or the kind of a section; False where there is no such key, as a decoder has no residuals."""
     value = getattr(part, key, False)
     return getattr(value, "kind", value)
 
 
-def _network(part: EncoderConfig | DecoderConfig) -> str:
+def _network(part: PartConfig) -> str:
     """lstm, gru, rnn, rnn-relu, cnn or transformer"""
     return str(getattr(part, "cell", part.kind))
 
 
-def _kind_remedy(part: PartName, ours: EncoderConfig | DecoderConfig, theirs: EncoderConfig | DecoderConfig) -> str:
+def _kind_remedy(part: PartName, ours: PartConfig, theirs: PartConfig) -> str:
     kind = _network(theirs)
     if part == "encoder":
         return f"set model.encoder.kind to {kind} (it is {ours.kind})"

@@ -10,10 +10,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from antiphon.data.affixes import AFFIX_BITS, affix_rows
+from antiphon.data.tokenizers import UNK
 from antiphon.models.layers.embedding import TokenEmbedding
 from antiphon.sequence import NO_COPY, Sequence
 
-__all__ = ["FrontEnd", "NgramEmbedding", "SourceEmbedding", "hash_ngrams", "unit_norm_linear"]
+__all__ = ["AffixEmbedding", "FrontEnd", "NgramEmbedding", "SourceEmbedding", "hash_ngrams", "unit_norm_linear"]
 
 BASE, PRIME, MIXER = 1_000_003, 2**31 - 1, 1_103_515_245  # products of two of them fit into 63 bits
 
@@ -78,9 +80,39 @@ def hash_ngrams(tokens: Tensor, length: int) -> Tensor:
     return hashes * MIXER % PRIME
 
 
+class AffixEmbedding(nn.Module):
+    """Σ_k E_k[affix k of x_j]: the end, the beginning and the case of a word
+
+    `codes` [V] are the affixes of the known tokens; an id from V on is an unknown word with the code id - V. They are
+    not saved, since they follow from the vocabulary. Rows start at 0: affixes not seen in training add nothing.
+    """
+
+    codes: Tensor
+
+    def __init__(self, codes: Tensor, *, size: int, dropout: float) -> None:
+        super().__init__()
+        self.register_buffer("codes", codes, persistent=False)
+        self.tables = nn.ModuleList(nn.Embedding(1 << bits, size) for bits in AFFIX_BITS)
+        for table in self.tables.parameters():
+            nn.init.zeros_(table)
+        self.dropout = nn.Dropout(dropout)
+
+    def known(self, ids: Tensor) -> Tensor:
+        """The ids, with <unk> in place of unknown words."""
+        return ids.masked_fill(ids >= self.codes.numel(), UNK)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        tokens = self.codes.numel()
+        codes = torch.where(ids < tokens, self.codes[ids.clamp(max=tokens - 1)], ids - tokens)
+        parts = zip(self.tables, affix_rows(codes), strict=True)
+        vectors: Tensor = self.dropout(torch.stack([table(rows) for table, rows in parts]).sum(dim=0))
+        return vectors
+
+
 class SourceEmbedding(FrontEnd):
     """e(x_j), plus with `around` the embeddings of the n-grams around x_j: ids [B, S] → vectors [B, S, E]
 
+    With `affixes`, unknown words differ by their affixes, and known ones have them, too.
     `copied_as` [tokens] maps source tokens to target tokens, for a decoder that copies. It is not saved, since it
     follows from the two vocabularies.
     """
@@ -88,21 +120,29 @@ class SourceEmbedding(FrontEnd):
     copied_as: Tensor | None
 
     def __init__(
-        self, embedding: TokenEmbedding, around: nn.Module | None = None, copied_as: Tensor | None = None
+        self,
+        embedding: TokenEmbedding,
+        around: nn.Module | None = None,
+        copied_as: Tensor | None = None,
+        affixes: AffixEmbedding | None = None,
     ) -> None:
         super().__init__()
         self.size = embedding.size
         self.embedding = embedding
         self.around = around
+        self.affixes = affixes
         self.register_buffer("copied_as", copied_as, persistent=False)
 
     def forward(self, source: Sequence) -> Sequence:
-        values = self.embedding(source.values)
+        ids = source.values if self.affixes is None else self.affixes.known(source.values)
+        values = self.embedding(ids)
+        if self.affixes is not None:
+            values = values + self.affixes(source.values)
         if self.around is not None:
             values = values + self.around(source)
         if self.copied_as is None:
             return Sequence(values, source.mask)
-        return Sequence(values, source.mask, self.copied_as[source.values].masked_fill(~source.mask, NO_COPY))
+        return Sequence(values, source.mask, self.copied_as[ids].masked_fill(~source.mask, NO_COPY))
 
     def names(self, length: int) -> list[str]:
         """Numbers from 1; the tokens themselves are known to the tokenizer. The last is </s>."""
