@@ -39,6 +39,7 @@ from antiphon.config.schema import (
     TextConfig,
     TrainingConfig,
 )
+from antiphon.config.sections import file_format
 from antiphon.config.yaml_text import write_value
 from antiphon.data.lines import read_lines
 from antiphon.data.pairs import DropLog, Pair, describe_hold_out, file_paths, read_pairs
@@ -207,7 +208,8 @@ def suggest_for_pairs(files: list[str], columns: Columns | None) -> Suggestion:
 
 def pair_config(data: DataConfig, pairs: list[Pair], total: int, reasons: list[str]) -> Config:
     """A configuration for texts with an answer: that of a recipe for their task, else a general one."""
-    seen = Evidence.of(pairs, [source.kind for source in data.sources], total)
+    labelled = isinstance(data.train, str) and file_format(Path(data.train)) == "conll" and data.text is not None
+    seen = Evidence.of(pairs, [source.kind for source in data.sources], total, labelled=labelled)
     recipe = start_from(seen, reasons)
     if recipe is not None and recipe.data.labels:
         data = data.model_copy(update={"labels": True})

@@ -41,14 +41,17 @@ class Evidence:
     targets: tuple[str, ...]
     examples: int
     wide: bool = False  # pictures of variable width
+    labelled: bool = False  # a file of one token and its label on each line
 
     @classmethod
-    def of(cls, pairs: Sequence[Pair], kinds: Sequence[str], examples: int, *, wide: bool = False) -> Evidence:
+    def of(
+        cls, pairs: Sequence[Pair], kinds: Sequence[str], examples: int, *, wide: bool = False, labelled: bool = False
+    ) -> Evidence:
         """The evidence in some pairs, of `examples` in all; at most 2,000 are looked at, at even distances."""
         shown = pairs[:: -(-len(pairs) // SAMPLE)]
         texts = [number for number, kind in enumerate(kinds) if kind == "text"]
         sources = tuple(tuple(pair.cells[number] for pair in shown) for number in texts)
-        return cls(tuple(kinds), sources, tuple(pair.target for pair in shown), examples, wide)
+        return cls(tuple(kinds), sources, tuple(pair.target for pair in shown), examples, wide, labelled)
 
     @cached_property
     def texts(self) -> list[TextProfile]:
@@ -154,7 +157,9 @@ def _sentence_pairs(seen: Evidence) -> str:
 
 
 def _tagging(seen: Evidence) -> str:
-    """As many labels as words; few labels, which are none of the words, for many more words."""
+    """As many labels as words; few labels, which are none of the words, for many more words. CoNLL is always so."""
+    if seen.labelled:
+        return "one word and its label on each line"
     if not seen.one_text or seen.target.mean_words < 2:
         return ""
     equal = seen.share(lambda source, target: len(split_at_spaces(source)) == len(target.split()))
