@@ -346,11 +346,10 @@ def test_every_rule_names_a_recipe() -> None:
     assert {recipe for recipe, *_ in DATA.values() if recipe} <= set(recipe_names())
 
 
-@pytest.mark.parametrize(("labelled", "recipe"), [(True, "tag"), (False, "scan-lstm")])
-def test_a_file_of_labels_is_always_tagged(labelled: bool, recipe: str) -> None:
-    """Few words for each label: in a table that might as well be a translation into another closed vocabulary."""
+@pytest.mark.parametrize("labelled", [True, False])
+def test_a_file_of_labels_is_always_tagged(labelled: bool) -> None:
+    """Few words for each label: in a table they may mean something else."""
     rows = [("the dog sees", "DET NOUN VERB"), ("a cat", "DET NOUN"), ("a dog eats", "DET NOUN VERB")]
     pairs = [Pair((rows[number % 3][0],), rows[number % 3][1], number + 1) for number in range(300)]
     task = find_task(Evidence.of(pairs, ["text"], len(pairs), labelled=labelled))
-    assert task is not None
-    assert task.recipe == recipe
+    assert (task is not None and task.recipe == "tag") == labelled
