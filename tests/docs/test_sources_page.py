@@ -96,7 +96,7 @@ def example_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_command_in_order(capsys: pytest.CaptureFixture[str]) -> None:
     """Later ones use what earlier ones made; each picture that is promised is there."""
     told = commands()
-    assert [words[0] for words in told].count("train") == 2 + len(blocks("yaml"))
+    assert [words[0] for words in told].count("train") == 3 + len(blocks("yaml"))
     for words in told:
         # Two updates teach nothing, which `train` says.
         codes = (0, NOTHING_LEARNT) if words[0] == "train" else (0,)

@@ -46,8 +46,8 @@ EXPECTED = [
     "training.beam: 'training' has no such key; did you mean 'decoding.beam'?",
     "decoding: should be a section of keys, got null (nothing)",
     "evaluation.metrics[0]: should be one of loss, perplexity, word_perplexity, bits_per_character, exact_match, "
-    "token_accuracy, token_error_rate, cer, wer, per, bleu, bleu_1, bleu_2, bleu_3, chrf, ter, rouge_1, rouge_2, "
-    "rouge_l, "
+    "token_accuracy, span_f1, token_error_rate, cer, wer, per, bleu, bleu_1, bleu_2, bleu_3, chrf, ter, rouge_1, "
+    "rouge_2, rouge_l, "
     "got 'blue'; did you mean 'bleu'?",
     "1: a configuration has no such key; its keys are data, model, training, decoding, evaluation",
 ]
@@ -105,7 +105,8 @@ def test_everything_at_once(tmp_path: Path) -> None:
         ),
         (
             "data: {train: a}\nmodel: {kind: language-model, encoder: {}}\n",
-            "model.encoder: 'language-model' has no such key; leave it out, or set the kind to encoder-decoder",
+            "model.encoder: 'language-model' has no such key; leave it out, or set the kind to encoder-decoder "
+            "or tagger",
         ),
         (  # no decoder of a language model has it
             "data: {train: a}\nmodel: {kind: language-model, decoder: {input_feeding: true}}\n",
@@ -161,7 +162,7 @@ def test_everything_at_once(tmp_path: Path) -> None:
         ),
         (
             "data: {train: a}\nmodel: {kind: x}\n",
-            "model.kind: should be one of encoder-decoder, language-model, concatenated, got 'x'",
+            "model.kind: should be one of encoder-decoder, language-model, concatenated, tagger, got 'x'",
         ),
         (b"data: {train: \xe9}\n", "bad.yaml, line 1: not UTF-8 (byte 0xE9); save the file as UTF-8"),
         ("data: {train: \x01}\n", "bad.yaml, line 1: the character U+0001 is not allowed in YAML; remove it"),

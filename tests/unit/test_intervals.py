@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +15,12 @@ from antiphon.evaluation.metrics import METRICS, Metric, References, exact_match
 
 OUTPUTS = ["a b c d", "a", "b c", "d e f a", "", "c c c"] * 5
 REFERENCES = [("a b c x",), ("a", "b"), ("c b",), ("d e f a",), ("a",), ("c d c",)] * 5
+TEXTS = OUTPUTS, REFERENCES
+
+
+def as_spans(texts: Sequence[str]) -> Any:  # noqa: ANN401 (a list or a tuple, as it is given)
+    """Each word as the label of a span of its own."""
+    return type(texts)(" ".join(f"B-{word}" for word in text.split()) for text in texts)  # type: ignore[call-arg]
 
 
 def estimate(
@@ -23,8 +31,9 @@ def estimate(
 
 @pytest.mark.parametrize("name", METRICS)
 def test_the_value_is_the_metric_and_lies_in_its_interval(name: str) -> None:
-    found = estimate(METRICS[name], OUTPUTS, REFERENCES, samples=200)
-    assert found.value == METRICS[name](OUTPUTS, REFERENCES)
+    outputs, references = (as_spans(OUTPUTS), [as_spans(row) for row in REFERENCES]) if name == "span_f1" else TEXTS
+    found = estimate(METRICS[name], outputs, references, samples=200)
+    assert found.value == METRICS[name](outputs, references)
     assert found.low <= found.value <= found.high
     assert found.low < found.high
 

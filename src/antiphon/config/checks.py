@@ -167,7 +167,9 @@ def data_problems(data: DataConfig) -> list[str]:
     if isinstance(data.source, list):
         problems += _multi_source_problems(data)
     if data.delimiter is not None and not any(map(_has_delimiters, (data.train, data.dev))):
-        fact = f"{write_value(data.delimiter)} divides the lines of TSV, CSV and text, but the files here are none"
+        fact = (
+            f"{write_value(data.delimiter)} divides the lines of TSV, CSV, CoNLL and text, but the files here are none"
+        )
         problems.append(f"data.delimiter: {fact}; set it to null")
     columns = [source.column for source in data.sources if not isinstance(source.column, list)]
     columns += data.target.column if isinstance(data.target.column, list) else [data.target.column]

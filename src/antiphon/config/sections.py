@@ -63,7 +63,7 @@ FORMATS: dict[str, Format] = {
     ".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json", ".parquet": "parquet",
     ".xlsx": "xlsx", ".conll": "conll", ".conllu": "conll", ".iob": "conll", ".bio": "conll",
 }  # fmt: skip
-WITH_DELIMITERS = ("text", "tsv", "csv")
+WITH_DELIMITERS = ("text", "tsv", "csv", "conll")
 DELIMITERS = {"tab": "\t", "comma": ",", "semicolon": ";", "pipe": "|"}
 
 
