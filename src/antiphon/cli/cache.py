@@ -27,7 +27,7 @@ def cache(
 ) -> None:
     """List or clear the cache: prepared data and generated data sets.
 
-    Examples in memory that Python was given are there, too. The folder is $ANTIPHON_CACHE, else ~/.cache/antiphon.
+    Examples that Python code passed in memory are there, too. The folder is $ANTIPHON_CACHE, else ~/.cache/antiphon.
     Above $ANTIPHON_CACHE_GB gigabytes (20) the items used longest ago are removed. An item that a process uses stays;
     the others are made again when they are needed.
     """

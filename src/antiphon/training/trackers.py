@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,7 +22,23 @@ LOG_EVERY = 20  # updates, as in log.jsonl
 PARAMETER = 500  # characters of a value of the configuration that MLflow stores
 
 
-class TensorBoardTracker(Callback):
+class Tracker(Callback):
+    """Writes the figures of the updates in log.jsonl, and of each evaluation."""
+
+    def on_update(self, row: dict[str, float]) -> None:
+        if _is_logged(row):
+            self._write("training", row)
+
+    def on_evaluation(self, row: dict[str, float], samples: list[DevSample]) -> None:
+        del samples
+        self._write("evaluation", row)
+
+    @abstractmethod
+    def _write(self, group: str, row: dict[str, float]) -> None:
+        """Write the figures of a row under names that begin with the group."""
+
+
+class TensorBoardTracker(Tracker):
     """Event files in RUN/track/tensorboard; what a killed process wrote after its last checkpoint is not shown."""
 
     def __init__(self, folder: Path, config: Config, update: int) -> None:
@@ -30,12 +47,8 @@ class TensorBoardTracker(Callback):
 
         self.writer = SummaryWriter(str(folder / "tensorboard"), purge_step=update + 1)
 
-    def on_update(self, row: dict[str, float]) -> None:
-        if _is_logged(row):
-            self._write("training", row)
-
     def on_evaluation(self, row: dict[str, float], samples: list[DevSample]) -> None:
-        self._write("evaluation", row)
+        super().on_evaluation(row, samples)
         lines = [f"    {sample.mark} {visible(sample.source)} → {visible(sample.output)}" for sample in samples]
         self.writer.add_text("samples", "\n".join(lines), int(row["update"]))
         self.writer.flush()
@@ -49,7 +62,7 @@ class TensorBoardTracker(Callback):
             self.writer.add_scalar(f"{group}/{name}", value, int(row["update"]))
 
 
-class WandbTracker(Callback):
+class WandbTracker(Tracker):
     """An offline run in RUN/track/wandb, which `wandb sync` uploads; WANDB_MODE=online sends it at once."""
 
     def __init__(self, folder: Path, config: Config, update: int) -> None:
@@ -67,14 +80,6 @@ class WandbTracker(Callback):
             settings=wandb.Settings(silent=True, console="off"),
         )
 
-    def on_update(self, row: dict[str, float]) -> None:
-        if _is_logged(row):
-            self._write("training", row)
-
-    def on_evaluation(self, row: dict[str, float], samples: list[DevSample]) -> None:
-        del samples
-        self._write("evaluation", row)
-
     def on_end(self, outcome: dict[str, Any]) -> None:
         self.run.summary.update({name: value for name, value in outcome.items() if value is not None})
         self.run.finish()
@@ -83,7 +88,7 @@ class WandbTracker(Callback):
         self.run.log({f"{group}/{name}": value for name, value in _figures(row)}, step=int(row["update"]))
 
 
-class MLflowTracker(Callback):
+class MLflowTracker(Tracker):
     """A file store in RUN/track/mlflow, or the store that MLFLOW_TRACKING_URI names."""
 
     def __init__(self, folder: Path, config: Config, update: int) -> None:
@@ -103,14 +108,6 @@ class MLflowTracker(Callback):
         ]
         for first in range(0, len(parameters), 100):  # the most that one call takes
             self.client.log_batch(self.run, params=parameters[first : first + 100])
-
-    def on_update(self, row: dict[str, float]) -> None:
-        if _is_logged(row):
-            self._write("training", row)
-
-    def on_evaluation(self, row: dict[str, float], samples: list[DevSample]) -> None:
-        del samples
-        self._write("evaluation", row)
 
     def on_end(self, outcome: dict[str, Any]) -> None:
         for name, value in outcome.items():
