@@ -25,7 +25,7 @@ from antiphon.training.schedule import best_evaluation, learning_rate, patience_
 from antiphon.training.scheduled_sampling import sampling_probability
 from antiphon.training.step import training_step
 
-__all__ = ["Loop"]
+__all__ = ["Loop", "is_logged"]
 
 LOG_EVERY = 20
 
@@ -186,7 +186,7 @@ class Loop:
         remaining = min((self.updates - progress.update) * self.recent.seconds_per_update, self._seconds_left())
         remaining = max(0.0, remaining)
         self.display.update({**row, "remaining": remaining}, self.updates)
-        if progress.update % LOG_EVERY == 0 or progress.update < LOG_EVERY:
+        if is_logged(progress.update):
             self.folder.append(self.folder.log, [row])
 
     def _skip_update(self) -> None:
@@ -233,6 +233,11 @@ class Loop:
         evaluated = [int(row["update"]) for row in history[-self.config.average :]]
         keep = {*evaluated, int(best["update"])} if best else {*evaluated}
         self.checkpoints.prune(keep, self.config.keep)
+
+
+def is_logged(update: float) -> bool:
+    """True for the updates that log.jsonl has: all of the first few, then every twentieth."""
+    return update % LOG_EVERY == 0 or update < LOG_EVERY
 
 
 class RecentUpdates:

@@ -15,10 +15,10 @@ from antiphon.errors import UserError
 from antiphon.text import visible
 from antiphon.training.callbacks import Callback
 from antiphon.training.display import DevSample
+from antiphon.training.loop import is_logged
 
 __all__ = ["missing_trackers", "open_trackers"]
 
-LOG_EVERY = 20  # updates, as in log.jsonl
 PARAMETER = 500  # characters of a value of the configuration that MLflow stores
 
 
@@ -26,7 +26,7 @@ class Tracker(Callback):
     """Writes the figures of the updates in log.jsonl, and of each evaluation."""
 
     def on_update(self, row: dict[str, float]) -> None:
-        if _is_logged(row):
+        if is_logged(row["update"]):
             self._write("training", row)
 
     def on_evaluation(self, row: dict[str, float], samples: list[DevSample]) -> None:
@@ -146,10 +146,6 @@ def missing_trackers(names: Sequence[str]) -> list[str]:
         for name in names
         if find_spec(TRACKERS[name][0]) is None
     ]
-
-
-def _is_logged(row: dict[str, float]) -> bool:
-    return row["update"] % LOG_EVERY == 0 or row["update"] < LOG_EVERY
 
 
 def _figures(row: dict[str, float]) -> Iterator[tuple[str, float]]:
