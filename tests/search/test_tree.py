@@ -32,7 +32,7 @@ def grown(seed: int, policy: BeamPolicy, pruned: int) -> tuple[SearchTree, list[
         policy=policy,
         observer=recorder,
     )
-    return SearchTree.from_trace(recorder.steps, answers[0]), answers
+    return recorder.tree(answers[0]), answers
 
 
 def way(tree: SearchTree, number: int) -> tuple[int, ...]:

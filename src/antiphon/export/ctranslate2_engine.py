@@ -148,7 +148,14 @@ class CTranslate2Engine:
         answers = self._greedy(request) if options.beam == 1 else self._beam(request)
         return self._hypotheses(request, answers)
 
-    def observe(self, encoded: EncodedInput, options: SearchOptions, observer: Observer) -> list[Hypothesis]:  # noqa: ARG002
+    def observe(
+        self,
+        encoded: EncodedInput,  # noqa: ARG002 (the same signature for all engines)
+        prefix: list[int],  # noqa: ARG002
+        options: SearchOptions,  # noqa: ARG002
+        key: tuple[int, ...],  # noqa: ARG002
+        observer: Observer,  # noqa: ARG002
+    ) -> list[Hypothesis]:
         raise UserError(f"tree: CTranslate2 does not show the steps of its search; {INSTEAD}")
 
     def log_probs(self, sources: list[Read], targets: list[list[int]], size: int) -> list[list[float]]:

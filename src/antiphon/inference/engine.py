@@ -38,7 +38,7 @@ from antiphon.search.hypothesis import Check, Hypothesis, SearchRequest, StepFun
 from antiphon.search.phrases import DynamicBeamAllocation, PhraseConstraint, RequiredPhrases
 from antiphon.search.rerank import Reranker
 from antiphon.search.sampling import RandomStream, Sampling, random_stream, sample_search
-from antiphon.search.trace import Observer
+from antiphon.search.trace import Observer, ShiftedObserver
 from antiphon.sequence import State
 
 __all__ = ["Engine", "EngineModel", "LoadedModel", "TorchEngine"]
@@ -73,7 +73,14 @@ class Engine(Capabilities, Protocol):
         """
         ...
 
-    def observe(self, encoded: EncodedInput, options: SearchOptions, observer: Observer) -> list[Hypothesis]:
+    def observe(
+        self,
+        encoded: EncodedInput,
+        prefix: list[int],
+        options: SearchOptions,
+        key: tuple[int, ...],
+        observer: Observer,
+    ) -> list[Hypothesis]:
         """The hypotheses of one input; the observer sees the search. UserError if the engine does not show it."""
         ...
 
@@ -179,7 +186,7 @@ class TorchEngine:
         if options.sample:
             streams = [random_stream(options.seed, *key, copy) for key in keys for copy in range(copies)]
         if self.codec.context_length is not None:
-            found = self._search_windows(contexts, self.codec.context_length, options, streams)
+            found = self._search_windows(contexts, self.codec.context_length, options, streams, observer)
         else:
             constraints = build_constraints(options, self.codec, batch)
             prefixes = [prefix for prefix in prefixes for _ in range(copies)]
@@ -189,8 +196,15 @@ class TorchEngine:
         drawn = [hypothesis for [hypothesis] in found]
         return [drawn[first : first + copies] for first in range(0, len(drawn), copies)]
 
-    def observe(self, encoded: EncodedInput, options: SearchOptions, observer: Observer) -> list[Hypothesis]:
-        [found] = self.decode([encoded], [[]], options, [(0,)], observer)
+    def observe(
+        self,
+        encoded: EncodedInput,
+        prefix: list[int],
+        options: SearchOptions,
+        key: tuple[int, ...],
+        observer: Observer,
+    ) -> list[Hypothesis]:
+        [found] = self.decode([encoded], [prefix], options, [key], observer)
         return found
 
     def _search(
@@ -223,7 +237,12 @@ class TorchEngine:
         )
 
     def _search_windows(
-        self, contexts: list[list[int]], size: int, options: SearchOptions, random_streams: list[RandomStream]
+        self,
+        contexts: list[list[int]],
+        size: int,
+        options: SearchOptions,
+        random_streams: list[RandomStream],
+        observer: Observer | None = None,
     ) -> list[list[Hypothesis]]:
         """Whenever the window is full, its later half is read again as the context of the next window."""
         found: list[list[Hypothesis]] = [[Hypothesis((), (), 0.0, finished=False)] for _ in contexts]
@@ -234,7 +253,11 @@ class TorchEngine:
             streams = [random_streams[row] for row in going] if random_streams else []
             none: list[list[int]] = [[] for _ in going]
             shorter, forbidden = replace(options, max_length=length), (ForbiddenTokens(self.codec.forbidden),)
-            continuations = self._search([*none], recent, shorter, none, forbidden, streams)
+            watching = observer
+            if observer is not None and left < options.max_length:
+                before = found[going[0]][0]
+                watching = ShiftedObserver(observer, len(before.tokens), before.log_prob, options.length_penalty)
+            continuations = self._search([*none], recent, shorter, none, forbidden, streams, watching)
             for row, more in zip(going, continuations, strict=True):
                 found[row] = [_concatenate(found[row][0], hypothesis, options.length_penalty) for hypothesis in more]
             full = {row for row, more in zip(going, continuations, strict=True) if len(more[0].tokens) == length}
@@ -297,7 +320,9 @@ def run_search(
     """Hypotheses per sentence, best first, by the search that the options name; sampling needs a stream for each."""
     if options.sample:
         sampling = Sampling(options.temperature, options.top_k, options.top_p, options.seed)
-        samples = sample_search(step, state, request, sampling=sampling, random_streams=random_streams)
+        samples = sample_search(
+            step, state, request, sampling=sampling, random_streams=random_streams, observer=observer
+        )
         return [[hypothesis] for hypothesis in samples]
     if options.beam == 1 and observer is None and not options.require:
         return [[hypothesis] for hypothesis in greedy_search(step, state, request)]

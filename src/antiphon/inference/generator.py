@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Unpack, cast, overload
 
@@ -23,9 +23,9 @@ from antiphon.inference.options import OPTIONS, SearchKeywords, SearchOptions, s
 from antiphon.models.frontends.frontend import FrontEnd
 from antiphon.models.model import SequenceModel
 from antiphon.search.sampling import text_key
-from antiphon.search.trace import SearchTree, TraceRecorder
+from antiphon.search.trace import TraceRecorder
 
-__all__ = ["LONGEST_CONTINUATION", "Generator"]
+__all__ = ["LONGEST_CONTINUATION", "Generator", "PreparedText"]
 
 LONGEST_CONTINUATION = 24  # tokens of a language model that is explained: a picture of more is hard to read
 
@@ -38,6 +38,20 @@ class GenerateKeywords(SearchKeywords, total=False):
     seen: Counter[int] | None
     weights: bool
     heads: bool
+
+
+@dataclass(frozen=True)
+class PreparedText:
+    """A text that has been read and checked, ready to be answered in any company."""
+
+    parts: list[EncodedInput]  # more than one if it is too long to be read at once
+    prefix: list[int]  # ids that the answer to the first part begins with
+    key: tuple[int, ...]  # of the random numbers of a sample
+
+    @property
+    def length(self) -> int:
+        """Positions to be read: those of the source, or of the prompt of a language model."""
+        return sum(part.length + len(part.prompt) for part in self.parts)
 
 
 class Generator:
@@ -119,38 +133,49 @@ class Generator:
         attention of every layer and head, and splits no text.
         """
         many = _texts(texts)
-        chosen = self.search_options(options)
-        pipeline = AnswerPipeline(
-            self.engine, self.codec, self.rerankers, chosen, self.flag_limits, weights=weights, heads=heads
-        )
-        parts = [[text] if heads else self.codec.split(text) for text in many]
-        keys: list[tuple[int, ...]] = [()] * len(many)
-        if chosen.sample:
-            keys = _sample_keys(many, Counter() if seen is None else seen)
-        prefixes, size = self._prefixes(prefix, len(many)), chunk_size(self.codec, chosen.batch_size, len(many))
+        pipeline = self.pipeline(self.search_options(options), weights=weights, heads=heads)
+        prefixes = self.encode_prefixes(prefix, len(many))
+        size = chunk_size(self.codec, pipeline.options.batch_size, len(many))
+        seen = Counter() if seen is None else seen
         found: list[Generation] = []
         for start in range(0, len(many), size):
             chunk = slice(start, start + size)
-            found += self._answer(parts[chunk], prefixes[chunk], keys[chunk], pipeline, first + start)
+            found += self.answer(self.prepare(many[chunk], prefixes[chunk], pipeline, first + start, seen), pipeline)
         return found[0] if isinstance(texts, str) else found
 
-    def _answer(
+    def pipeline(self, options: SearchOptions, *, weights: bool = True, heads: bool = False) -> AnswerPipeline:
+        """The way from encoded inputs to answers, with the options of one search."""
+        return AnswerPipeline(
+            self.engine, self.codec, self.rerankers, options, self.flag_limits, weights=weights, heads=heads
+        )
+
+    def prepare(
         self,
-        texts: list[list[str]],
+        texts: list[str],
         prefixes: list[list[int]],
-        keys: list[tuple[int, ...]],
         pipeline: AnswerPipeline,
-        first: int,
-    ) -> list[Generation]:
-        """Answers to texts in parts; a prefix is that of the first part."""
-        options = pipeline.options
-        index = [(row, part) for row, parts in enumerate(texts) for part in range(len(parts))]
-        inputs = encode_inputs(self.codec, [texts[row][part] for row, part in index], first)
+        first: int = 0,
+        seen: Counter[int] | None = None,
+    ) -> list[PreparedText]:
+        """Read and check texts without answering them; UserError with all that cannot be read or is too long."""
+        keys: list[tuple[int, ...]] = [()] * len(texts)
+        if pipeline.options.sample:
+            keys = _sample_keys(texts, Counter() if seen is None else seen)
+        parts = [[text] if pipeline.heads else self.codec.split(text) for text in texts]
+        inputs = encode_inputs(self.codec, [part for row in parts for part in row], first)
         spoken = [encoded for encoded in inputs if not encoded.skip]
-        _raise_problems(self.limits.answer_problems(spoken, options.max_length, heads=pipeline.heads))
-        forced = [prefixes[row] if part == 0 else [] for row, part in index]
-        answers = iter(pipeline.run(inputs, forced, [(*keys[row], part) for row, part in index]))
-        return [join_parts([next(answers) for _ in parts], options.length_penalty) for parts in texts]
+        _raise_problems(self.limits.answer_problems(spoken, pipeline.options.max_length, heads=pipeline.heads))
+        encoded = iter(inputs)
+        rows = zip(parts, prefixes, keys, strict=True)
+        return [PreparedText([next(encoded) for _ in row], prefix, key) for row, prefix, key in rows]
+
+    def answer(self, texts: list[PreparedText], pipeline: AnswerPipeline) -> list[Generation]:
+        """Answers to prepared texts, in order; each is the same as if it were alone."""
+        inputs = [encoded for text in texts for encoded in text.parts]
+        forced = [text.prefix if part == 0 else [] for text in texts for part in range(len(text.parts))]
+        keys = [(*text.key, part) for text in texts for part in range(len(text.parts))]
+        answers = iter(pipeline.run(inputs, forced, keys))
+        return [join_parts([next(answers) for _ in text.parts], pipeline.options.length_penalty) for text in texts]
 
     def alternatives(
         self, text: str, position: int, count: int = 5, answer: str | None = None
@@ -163,7 +188,7 @@ class Generator:
         if not 1 <= count <= size:
             raise UserError(f"count: must be from 1 to the {size} tokens of the model, not {count}")
         options = self.search_options({"beam": 1})
-        [[best]] = self.engine.decode([encoded], self._prefixes(answer or "", 1), options, [(0,)])
+        [[best]] = self.engine.decode([encoded], self.encode_prefixes(answer or "", 1), options, [(0,)])
         tokens = list(best.tokens)
         if not 0 <= position < len(tokens):
             raise UserError(f"position: the answer has {len(tokens)} tokens; choose one of them")
@@ -178,10 +203,13 @@ class Generator:
         ]  # fmt: skip
         return sorted(found, key=lambda alternative: -alternative.probability)
 
-    def tree(self, text: str, *, pruned: int = 3, **options: Unpack[SearchKeywords]) -> TokenTree:
+    def tree(
+        self, text: str, *, prefix: str | list[int] = "", pruned: int = 3, **options: Unpack[SearchKeywords]
+    ) -> TokenTree:
         """The tree of a beam search for one text, with the best `pruned` pruned candidates of each step.
 
-        A language model writes at most 24 tokens, unless `max_length` is given.
+        `prefix`, a text or ids of tokens, is what every answer begins with: so a search goes on from any node. A
+        language model writes at most 24 tokens, unless `max_length` is given.
         """
         if self.config.data.source is None and options.get("max_length") is None:
             options["max_length"] = min(LONGEST_CONTINUATION, self.config.decoding.max_length)
@@ -193,10 +221,10 @@ class Generator:
         after = [name for name, option in OPTIONS.items() if option.reranker or name == "coverage"]
         if given := [name for name in after if cast("dict[str, float]", options).get(name)]:
             raise UserError(f"tree: {given[0]} reranks answers after the search; leave it out")
-        encoded = self._searchable(text, chosen.max_length)
+        encoded, [forced] = self._searchable(text, chosen.max_length), self.encode_prefixes(prefix, 1)
         recorder = TraceRecorder(pruned)
-        [best, *_] = self.engine.observe(encoded, chosen, recorder)
-        tree = SearchTree.from_trace(recorder.steps, best)
+        [best, *_] = self.engine.observe(encoded, forced, chosen, (0,), recorder)
+        tree = recorder.tree(best)
         symbols = self.target_tokenizer.symbols([node.token for node in tree.nodes])
         return TokenTree(tree, symbols, list(chosen.reranking))
 
@@ -255,8 +283,13 @@ class Generator:
         """The options of a search in this model, with its defaults; UserError with every problem."""
         return search_options(keywords, self.config.decoding, self.codec, self.engine, self.rerankers)
 
-    def _prefixes(self, prefix: str | list[str], count: int) -> list[list[int]]:
-        texts = [prefix] * count if isinstance(prefix, str) else prefix
+    def encode_prefixes(self, prefix: str | list[str] | list[int], count: int) -> list[list[int]]:
+        """Ids of the prefix of each of `count` answers: one text or the ids of one for all, or a text for each."""
+        if isinstance(prefix, list) and any(isinstance(token, int) for token in prefix):
+            return [self._check_prefix(cast("list[int]", prefix))] * count
+        texts = [prefix] * count if isinstance(prefix, str) else cast("list[str]", prefix)
+        if not texts and count:
+            texts = [""] * count
         if len(texts) != count:
             raise UserError(f"prefix: {len(texts)} prefixes for {count} texts; give one, or one for each")
         if self.config.data.source is None and any(texts):
@@ -266,6 +299,12 @@ class Generator:
             if unknown:
                 raise UserError(f"prefix {text!r}: the model does not know {', '.join(map(repr, unknown))}; change it")
         return [self.target_tokenizer.encode(text) if text else [] for text in texts]
+
+    def _check_prefix(self, ids: list[int]) -> list[int]:
+        size, never = self.target_tokenizer.size, {*self.codec.forbidden, self.codec.end}
+        if wrong := [token for token in ids if not 0 <= token < size or token in never]:
+            raise UserError(f"prefix: {wrong[0]} is no token that an answer can begin with; give ids from 0 to {size - 1}")
+        return ids
 
 
 def _texts(texts: object) -> list[str]:

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from antiphon.search.constraints import IMPOSSIBLE, Constraints, History
-from antiphon.search.hypothesis import Hypothesis, SearchRequest, StepFunction, first_tokens, stable_topk
+from antiphon.search.hypothesis import Candidates, Hypothesis, SearchRequest, StepFunction, first_tokens, stable_topk
+from antiphon.search.trace import Observer, candidate_list
 from antiphon.sequence import State
 
 __all__ = ["greedy_search", "single_hypothesis_search"]
@@ -34,19 +35,24 @@ def greedy_search(step: StepFunction[S], state: S, request: SearchRequest) -> li
 
 
 def single_hypothesis_search(
-    step: StepFunction[S], state: S, choose: ChooseTokens, request: SearchRequest
+    step: StepFunction[S],
+    state: S,
+    choose: ChooseTokens,
+    request: SearchRequest,
+    observer: Observer | None = None,
 ) -> list[Hypothesis]:
     """Greedy search and sampling: one token after the other until </s> or `max_length`; one hypothesis per sentence.
 
-    A sentence that is done leaves the batch.
+    A sentence that is done leaves the batch. The observer sees the tokens that were chosen.
     """
     constraints = Constraints(request.sentences, request.prefixes, request.constraints)
     live = torch.arange(request.sentences)
     tokens = first_tokens(request.start, request.sentences)
     history = tokens.new_zeros(request.sentences, 0)
+    totals = torch.zeros(request.sentences)
     columns: list[tuple[Tensor, Tensor, Tensor]] = []
     with torch.no_grad():
-        for _ in range(request.max_length):
+        for position in range(request.max_length):
             if live.numel() == 0:
                 break
             if request.check is not None:
@@ -57,11 +63,18 @@ def single_hypothesis_search(
             tokens = choose(log_probs, sentences)
             values = log_probs.gather(1, tokens.unsqueeze(1)).squeeze(1)
             possible = values > IMPOSSIBLE
+            ended = possible & (tokens == request.end)
             columns.append((live[possible.to(live.device)], tokens[possible], values[possible]))
+            totals = totals.to(values.device) + values
+            if observer is not None:
+                parts = (torch.zeros_like(tokens), tokens, values, totals, possible, ended)
+                chosen = Candidates(*(part.unsqueeze(1) for part in parts))
+                observer(candidate_list(chosen, sentences, position, request.length_penalty))
             history = torch.cat([history.to(tokens.device), tokens.unsqueeze(1)], dim=1)
-            going = possible & (tokens != request.end)
+            going = possible & ~ended
             if not bool(going.all()):
                 rows = going.nonzero()  # [B', 1]
+                totals = totals[going]
                 live, tokens, history = live[going.to(live.device)], tokens[going], history[going]
                 if live.numel():
                     state = state.select(rows)

@@ -15,6 +15,7 @@ from torch import Tensor
 from antiphon.search.constraints import IMPOSSIBLE
 from antiphon.search.greedy import single_hypothesis_search
 from antiphon.search.hypothesis import Hypothesis, SearchRequest, StepFunction, stable_topk
+from antiphon.search.trace import Observer
 from antiphon.sequence import State
 
 __all__ = ["RandomStream", "Sampling", "random_stream", "sample_search", "text_key"]
@@ -50,7 +51,13 @@ def text_key(text: str) -> int:
 
 
 def sample_search(
-    step: StepFunction[S], state: S, request: SearchRequest, *, sampling: Sampling, random_streams: list[RandomStream]
+    step: StepFunction[S],
+    state: S,
+    request: SearchRequest,
+    *,
+    sampling: Sampling,
+    random_streams: list[RandomStream],
+    observer: Observer | None = None,
 ) -> list[Hypothesis]:
     """y_t ~ p(y | y_<t, x), until </s> or `max_length` tokens; one hypothesis per sentence.
 
@@ -63,7 +70,7 @@ def sample_search(
         uniform = torch.tensor([random_streams[sentence]() for sentence in sentences.tolist()], dtype=torch.float64)
         return draw_tokens(known, uniform.to(scores.device), sampling)
 
-    return single_hypothesis_search(step, state, choose, request)
+    return single_hypothesis_search(step, state, choose, request, observer)
 
 
 def draw_tokens(scores: Tensor, uniform: Tensor, sampling: Sampling) -> Tensor:

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from os.path import commonprefix
 from typing import Literal, Protocol
 
 from torch import Tensor
@@ -12,7 +12,7 @@ from torch import Tensor
 from antiphon.search.constraints import IMPOSSIBLE
 from antiphon.search.hypothesis import Candidates, Hypothesis
 
-__all__ = ["Observer", "SearchTree", "TraceRecorder", "TreeNode", "candidate_list"]
+__all__ = ["Observer", "SearchTree", "ShiftedObserver", "TraceRecorder", "TreeNode", "candidate_list"]
 
 Status = Literal["kept", "pruned", "finished"]
 
@@ -58,17 +58,6 @@ def candidate_list(candidates: Candidates, sentences: Tensor, step: int, length_
     return found
 
 
-class TraceRecorder:
-    """An observer that keeps all it sees of a search of one sentence."""
-
-    def __init__(self, pruned: int) -> None:
-        self.pruned = pruned
-        self.steps: list[list[Candidate]] = []
-
-    def __call__(self, candidates: list[Candidate], /) -> None:
-        self.steps.append(candidates)
-
-
 @dataclass(frozen=True)
 class TreeNode:
     """A token in the search tree."""
@@ -89,23 +78,6 @@ class SearchTree:
 
     nodes: tuple[TreeNode, ...]
 
-    @classmethod
-    def from_trace(cls, steps: Sequence[Sequence[Candidate]], best: Hypothesis) -> SearchTree:
-        """Build the tree from the steps of a TraceRecorder and the best hypothesis."""
-        nodes: list[TreeNode] = []
-        kept: list[int] = []  # the nodes kept in the step before, best first
-        paths: list[tuple[int, ...]] = []  # the tokens up to each node
-        for candidates in steps:
-            first = len(nodes)
-            for it in candidates:
-                parent = kept[it.parent] if it.step else None
-                path = (*(paths[parent] if parent is not None else ()), it.token)
-                paths.append(path)
-                won = it.status != "pruned" and best.tokens[: len(path)] == path
-                nodes.append(TreeNode(it.step, it.token, it.log_prob, it.total, it.score, it.status, parent, won))
-            kept = [index for index in range(first, len(nodes)) if nodes[index].status == "kept"]
-        return cls(tuple(nodes))
-
     @property
     def steps(self) -> int:
         return 1 + max((node.step for node in self.nodes), default=-1)
@@ -113,3 +85,55 @@ class SearchTree:
     def nodes_at(self, step: int) -> list[int]:
         """The indices of the nodes of a step, best first."""
         return [index for index, node in enumerate(self.nodes) if node.step == step]
+
+
+class ShiftedObserver:
+    """An observer of a search that goes on where another, of a single hypothesis, has stopped."""
+
+    def __init__(self, observer: Observer, steps: int, log_prob: float, length_penalty: float) -> None:
+        self.observer, self.steps, self.log_prob, self.length_penalty = observer, steps, log_prob, length_penalty
+
+    @property
+    def pruned(self) -> int:
+        return self.observer.pruned
+
+    def __call__(self, candidates: list[Candidate], /) -> None:
+        shifted = []
+        for it in candidates:
+            step, total = it.step + self.steps, it.total + self.log_prob
+            score = total / (step + 1) ** self.length_penalty
+            shifted.append(replace(it, step=step, total=total, score=score, parent=max(it.parent, 0 if step else -1)))
+        self.observer(shifted)
+
+
+class TraceRecorder:
+    """An observer that builds the tree of a search of one sentence while it goes on."""
+
+    def __init__(self, pruned: int) -> None:
+        self.pruned = pruned
+        self.nodes: list[TreeNode] = []  # step by step, best first
+        self._paths: list[tuple[int, ...]] = []  # the tokens up to each node
+        self._kept: list[int] = []  # the nodes kept in the last step, best first
+        self._finished: list[int] = []
+
+    def __call__(self, candidates: list[Candidate], /) -> None:
+        first = len(self.nodes)
+        for it in candidates:
+            parent = self._kept[it.parent] if it.parent >= 0 else None
+            self._paths.append((*(self._paths[parent] if parent is not None else ()), it.token))
+            self.nodes.append(TreeNode(it.step, it.token, it.log_prob, it.total, it.score, it.status, parent))
+        new = range(first, len(self.nodes))
+        self._kept = [index for index in new if self.nodes[index].status == "kept"]
+        self._finished += [index for index in new if self.nodes[index].status == "finished"]
+
+    @property
+    def stable_prefix(self) -> tuple[int, ...]:
+        """The tokens that all hypotheses have in common which may still become the answer."""
+        paths = [self._paths[index] for index in (*self._kept, *self._finished)]
+        return tuple(commonprefix(paths))
+
+    def tree(self, best: Hypothesis) -> SearchTree:
+        """The whole tree, in which the path to the best hypothesis is marked."""
+        rows = zip(self.nodes, self._paths, strict=True)
+        won = [node.status != "pruned" and best.tokens[: len(path)] == path for node, path in rows]
+        return SearchTree(tuple(replace(node, winner=one) for node, one in zip(self.nodes, won, strict=True)))
