@@ -303,7 +303,7 @@ class Generator:
     def _check_prefix(self, ids: list[int]) -> list[int]:
         size, never = self.target_tokenizer.size, {*self.codec.forbidden, self.codec.end}
         if wrong := [token for token in ids if not 0 <= token < size or token in never]:
-            raise UserError(f"prefix: {wrong[0]} is no token that an answer can begin with; give ids from 0 to {size - 1}")
+            raise UserError(f"prefix: token {wrong[0]} cannot stand in an answer; give ids from 0 to {size - 1}")
         return ids
 
 

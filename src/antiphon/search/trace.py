@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from os.path import commonprefix
+from itertools import takewhile
 from typing import Literal, Protocol
 
 from torch import Tensor
@@ -130,7 +130,8 @@ class TraceRecorder:
     def stable_prefix(self) -> tuple[int, ...]:
         """The tokens that all hypotheses have in common which may still become the answer."""
         paths = [self._paths[index] for index in (*self._kept, *self._finished)]
-        return tuple(commonprefix(paths))
+        alike = takewhile(lambda tokens: len(set(tokens)) == 1, zip(*paths, strict=False))
+        return tuple(tokens[0] for tokens in alike)
 
     def tree(self, best: Hypothesis) -> SearchTree:
         """The whole tree, in which the path to the best hypothesis is marked."""
