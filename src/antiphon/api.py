@@ -82,10 +82,18 @@ def init(
     return suggest_config([files] if isinstance(files, str) else files, sources, targets)
 
 
-def load(run: str | Path | Sequence[str | Path], *, combine: Combine = "arithmetic") -> Generator:
-    """Load a trained or exported model; several runs make an ensemble."""
+def load(
+    run: str | Path | Sequence[str | Path],
+    *,
+    combine: Combine = "arithmetic",
+    check: Callable[[], None] | None = None,
+) -> Generator:
+    """Load a trained or exported model; several runs make an ensemble.
+
+    `check` is called before each step of a search; it may raise an exception, which stops the search.
+    """
     if isinstance(run, str | Path):
-        return Generator(open_model(run))
+        return Generator(open_model(run), check)
     if not run:
         raise UserError("run: the list is empty; give at least one run")
     opened = [open_model(folder) for folder in run]
@@ -94,7 +102,7 @@ def load(run: str | Path | Sequence[str | Path], *, combine: Combine = "arithmet
         exports = [folder for folder, member in zip(run, opened, strict=True) if not isinstance(member, LoadedModel)]
         why = "another engine searches in it, so its steps cannot be mixed; use the run it was made from"
         raise UserError([f"{folder}: {why}" for folder in exports])
-    return Generator(ensemble_of(members, combine))
+    return Generator(ensemble_of(members, combine, check), check)
 
 
 def export_model(run: str | Path, to: str, out: str | Path, *, int8: bool = False) -> Path:

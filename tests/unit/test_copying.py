@@ -17,7 +17,6 @@ from model_cases import CONTEXTS, DECODERS, ENCODERS, TRANSFORMER, copies, encod
 from tiny_models import INPUTS, ROWS, close, fill, tiny_model
 
 import antiphon
-from antiphon.cli.generate import as_dict
 from antiphon.config.checks import check_config
 from antiphon.config.schema import Config
 from antiphon.config.sources import FeaturesConfig
@@ -204,7 +203,7 @@ def test_an_answer_says_what_was_copied(kind: str, tmp_path: Path) -> None:
         ]
     loaded = Generator(load_model(saved(made, tmp_path / "run")))
     assert loaded.generate(texts[0]).copied == pytest.approx(answers[0].copied, abs=1e-6)
-    assert json.loads(json.dumps(as_dict(answers[0], weights=True)))["copied"] == answers[0].copied
+    assert json.loads(json.dumps(answers[0].as_dict(weights=True)))["copied"] == answers[0].copied
     assert made.generate(texts[0], weights=False).copied is None
     shut = generator(kind, gate=1e4).generate(texts[0]).copied
     assert shut == pytest.approx([0.0] * len(shut or []))

@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Annotated, NamedTuple, Unpack
 
 import typer
 
@@ -77,7 +77,7 @@ def generate(
         for line, answer in zip(batch, answers, strict=True):
             counter.add(answer.flags, listed=not as_json)
             if as_json:
-                print_json({"source": line, **as_dict(answer, weights=weights)})
+                print_json({"source": line, **answer.as_dict(weights=weights)})
             else:
                 print_answer(answer, counter.lines, n_best, stream=stream)
         sys.stdout.flush()
@@ -148,23 +148,3 @@ def print_answer(answer: Generation, number: int, n_best: int, *, stream: bool) 
             print_line(str(number), f"{alternative.score:.4f}", alternative.text)
         if not answer.alternatives:  # the answer to an empty line is empty
             print_line(str(number), f"{answer.score:.4f}", answer.text)
-
-
-def as_dict(answer: Generation, *, weights: bool) -> dict[str, Any]:
-    """The fields of an answer for `--json`, with the attention weights if `weights`."""
-    record: dict[str, Any] = {
-        "text": answer.text,
-        "tokens": answer.tokens,
-        "score": answer.score,
-        "log_probs": answer.log_probs,
-        "flags": answer.flags,
-        "alternatives": [
-            {"text": other.text, "tokens": other.tokens, "score": other.score, "log_probs": other.log_probs}
-            for other in answer.alternatives
-        ],
-    }
-    if weights and answer.weights is not None:
-        record |= {"source_tokens": answer.source_tokens, "weights": answer.weights.tolist()}
-    if weights and answer.copied is not None:
-        record |= {"copied": answer.copied}
-    return record

@@ -70,14 +70,20 @@ class AnswerPipeline:
             )
             return self._build(chosen, hypotheses)
 
-        found = {
-            row: Generation(text="", tokens=[], score=0.0, log_probs=[], source_tokens=[], flags=encoded.flags)
-            for row, encoded in enumerate(inputs)
-            if encoded.skip
-        }
+        found = {row: self.skipped(encoded) for row, encoded in enumerate(inputs) if encoded.skip}
         for batch, answers in zip(batches, map_in_threads(answer, batches, self.engine.workers), strict=True):
             found |= zip(batch, answers, strict=True)
         return [found[row] for row in range(len(inputs))]
+
+    @staticmethod
+    def skipped(encoded: EncodedInput) -> Generation:
+        """The empty answer to an input in which there is nothing to answer."""
+        return Generation(text="", tokens=[], score=0.0, log_probs=[], source_tokens=[], flags=encoded.flags)
+
+    def build(self, encoded: EncodedInput, hypotheses: list[Hypothesis]) -> Generation:
+        """The answer from the hypotheses of one input."""
+        [answer] = self._build([encoded], [hypotheses])
+        return answer
 
     def _build(self, batch: list[EncodedInput], hypotheses: list[list[Hypothesis]]) -> list[Generation]:
         rows = zip(batch, hypotheses, strict=True)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -86,6 +86,22 @@ class Generation:
     flags: list[str] = field(default_factory=list)
     alternatives: list[Alternative] = field(default_factory=list)  # the n best, this one first
     spans: list[SourceSpan] = field(default_factory=list)  # one for each source; a language model has none
+
+    def as_dict(self, *, weights: bool) -> dict[str, Any]:
+        """The answer for JSON, with its attention and copies if `weights`."""
+        record: dict[str, Any] = {
+            "text": self.text,
+            "tokens": self.tokens,
+            "score": self.score,
+            "log_probs": self.log_probs,
+            "flags": self.flags,
+            "alternatives": [asdict(alternative) for alternative in self.alternatives],
+        }
+        if weights and self.weights is not None:
+            record |= {"source_tokens": self.source_tokens, "weights": self.weights.tolist()}
+        if weights and self.copied is not None:
+            record |= {"copied": self.copied}
+        return record
 
     def __repr__(self) -> str:
         flags = f", flags={self.flags}" if self.flags else ""

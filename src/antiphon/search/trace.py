@@ -12,7 +12,7 @@ from torch import Tensor
 from antiphon.search.constraints import IMPOSSIBLE
 from antiphon.search.hypothesis import Candidates, Hypothesis
 
-__all__ = ["Observer", "SearchTree", "ShiftedObserver", "TraceRecorder", "TreeNode", "candidate_list"]
+__all__ = ["Candidate", "Observer", "SearchTree", "ShiftedObserver", "TraceRecorder", "TreeNode", "candidate_list"]
 
 Status = Literal["kept", "pruned", "finished"]
 
