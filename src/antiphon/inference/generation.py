@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from antiphon.search.hypothesis import normalised_score
-from antiphon.search.trace import SearchTree
+from antiphon.search.trace import SearchTree, TreeNode
 
 __all__ = [
     "Alternative", "AttentionHeads", "Copies", "Generation", "ScoredTarget", "Scores", "SourceSpan",
-    "TokenAlternative", "TokenTree", "join_parts",
+    "TokenAlternative", "TokenTree", "join_parts", "node_dict",
 ]  # fmt: skip
 
 
@@ -128,6 +128,31 @@ class TokenTree:
     tree: SearchTree
     symbols: list[str]
     rerankers: list[str]  # those that order the answers after the search
+
+    def as_dict(self) -> dict[str, Any]:
+        """The tree for JSON."""
+        nodes = zip(self.tree.nodes, self.symbols, strict=True)
+        return {
+            "steps": self.tree.steps,
+            "rerankers": self.rerankers,
+            "nodes": [node_dict(number, node, symbol) for number, (node, symbol) in enumerate(nodes)],
+        }
+
+
+def node_dict(number: int, node: TreeNode, symbol: str) -> dict[str, Any]:
+    """A node of a search tree for JSON; `parent` is the `id` of another, or null at the start."""
+    return {
+        "id": number,
+        "parent": node.parent,
+        "step": node.step,
+        "token": symbol,
+        "token_id": node.token,
+        "log_prob": node.log_prob,
+        "total": node.total,
+        "score": node.score,
+        "status": node.status,
+        "winner": node.winner,
+    }
 
 
 @dataclass(frozen=True)

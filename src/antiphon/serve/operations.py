@@ -1,0 +1,251 @@
+"""What a worker does with the model it has loaded: each operation checks its input at once and plans what to compute."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, cast
+
+from antiphon.errors import UserError
+from antiphon.inference.answers import AnswerPipeline
+from antiphon.inference.generation import Generation, node_dict
+from antiphon.inference.generator import Generator, PreparedText
+from antiphon.inference.inputs import UnreadableInputError
+from antiphon.inference.options import SearchKeywords, SearchOptions
+from antiphon.inference.streaming import AnswerUpdate, WatchedAnswer, unwatchable, watch_answer
+from antiphon.serve.batcher import Part
+from antiphon.serve.frames import Message
+from antiphon.serve.refusals import Refusal, invalid
+
+__all__ = ["Emit", "Operations", "Plan"]
+
+Emit = Callable[[str, Message], None]  # sends an event of a stream: its name and data
+PRUNED = 3  # candidates among the nodes of each step of a tree
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The parts of a request, and what makes the answer from their results."""
+
+    parts: list[Part]
+    answer: Callable[[list[Any]], Message]
+
+
+class Operations:
+    """The operations of one model; an operation is a method that takes the payload of a request."""
+
+    def __init__(self, generator: Generator, most_positions: int) -> None:
+        """`most_positions` is the largest product of hypotheses, answers and tokens that a search may ask for."""
+        self.generator, self.most_positions = generator, most_positions
+
+    def plan(self, operation: str, payload: Message, emit: Emit) -> Plan:
+        """Check a request and plan what to compute; Refusal with all that is wrong."""
+        methods: dict[str, Callable[[Message], Plan]] = {
+            "generate": self._generate,
+            "score": self._score,
+            "alternatives": self._alternatives,
+            "search": self._search,
+            "map": self._map,
+        }
+        try:
+            if operation == "stream":
+                return self._stream(payload, emit)
+            return methods[operation](payload)
+        except UnreadableInputError as error:
+            raise invalid(unreadable(error), code="unreadable_input", param="inputs") from error
+        except UserError as error:
+            raise invalid(error.problems) from error
+
+    def _generate(self, payload: Message) -> Plan:
+        returned = set(payload.get("return", ()))
+        pipeline = self._pipeline(payload)
+        texts = self._prepare(payload, pipeline)
+        if "tree" in returned:
+            refuse_unwatchable(self.generator, pipeline, "return")
+            parts = [self._watched_part(text, pipeline, returned) for text in texts]
+            return Plan(parts, lambda results: {"outputs": results})
+        work = self._answers(pipeline, returned)
+        group = (pipeline.options, pipeline.weights, frozenset(returned))
+        width = pipeline.options.width
+        parts = [Part(text, work, (*group, prompt_length(text)), text.length, width) for text in texts]
+        return Plan(parts, lambda results: {"outputs": results})
+
+    def _answers(self, pipeline: AnswerPipeline, returned: set[str]) -> Callable[[list[PreparedText]], list[Message]]:
+        def work(texts: list[PreparedText]) -> list[Message]:
+            return [answer_message(answer, returned) for answer in self.generator.answer(texts, pipeline)]
+
+        return work
+
+    def _watched_part(
+        self,
+        text: PreparedText,
+        pipeline: AnswerPipeline,
+        returned: set[str],
+        update: Callable[[AnswerUpdate], None] = lambda _: None,
+    ) -> Part:
+        """A search whose steps are seen."""
+
+        def work(_: list[Any]) -> list[Message]:
+            pruned = PRUNED if "tree" in returned else 0
+            return [watched_message(watch_answer(self.generator, text, pipeline, update, pruned=pruned), returned)]
+
+        return Part(None, work)
+
+    def _stream(self, payload: Message, emit: Emit) -> Plan:
+        """The answer to one text, while it is written."""
+        returned = set(payload.get("return", ()))
+        pipeline = self._pipeline(payload)
+        [text] = self._prepare(payload, pipeline)
+        shown = payload.get("search", False)
+        if shown:
+            refuse_unwatchable(self.generator, pipeline, "search")
+            returned.add("tree")
+        if unwatchable(self.generator, pipeline):  # the answer comes as one
+            work = self._answers(pipeline, returned)
+            return Plan([Part(text, work)], lambda results: {"output": results[0]})
+        update = update_sender(emit, search=shown)
+        return Plan([self._watched_part(text, pipeline, returned, update)], lambda results: {"output": results[0]})
+
+    def _search(self, payload: Message) -> Plan:
+        """The answer to one text and the tree of the search for it, from a prefix if one is given."""
+        pipeline = self._pipeline(payload)
+        refuse_unwatchable(self.generator, pipeline, "search")
+        [text] = self._prepare(payload, pipeline)
+
+        def work(_: list[Any]) -> list[Message]:
+            pruned = payload.get("pruned", PRUNED)
+            watched = watch_answer(self.generator, text, pipeline, pruned=pruned)
+            return [watched_message(watched, {"tree", "tokens", "log_probs", *payload.get("return", ())})]
+
+        return Plan([Part(None, work)], lambda results: {"output": results[0]})
+
+    def _score(self, payload: Message) -> Plan:
+        """log p of given targets."""
+        inputs, targets = payload["inputs"], payload["targets"]
+        pairs = list(zip(inputs, targets, strict=True)) if self.generator.config.data.source is not None else targets
+
+        def work(_: list[Any]) -> list[Message]:
+            found = self.generator.score(pairs)
+            fields = ("target", "log_prob", "tokens", "log_probs", "flags")
+            return [{"outputs": [{name: getattr(one, name) for name in fields} for one in found]}]
+
+        return Plan([Part(None, work)], lambda results: cast("Message", results[0]))
+
+    def _alternatives(self, payload: Message) -> Plan:
+        """The tokens that could stand at a position."""
+
+        def work(_: list[Any]) -> list[Message]:
+            [text], given = payload["inputs"], payload.get("answer")
+            found = self.generator.alternatives(text, payload["position"], payload.get("count", 5), given)
+            return [{"alternatives": [asdict(one) for one in found]}]
+
+        return Plan([Part(None, work)], lambda results: cast("Message", results[0]))
+
+    def _map(self, payload: Message) -> Plan:
+        """Sentences as points."""
+
+        def work(_: list[Any]) -> list[Message]:
+            from antiphon.plots.sentence_map import make_map  # slow: it brings matplotlib
+
+            made = make_map(self.generator, payload["inputs"], payload.get("pool"))
+            points = dict(zip(made.sentences, made.plane.points.tolist(), strict=True))
+            return [
+                {
+                    "points": [points.get(text) for text in payload["inputs"]],
+                    "shares": list(made.plane.shares),
+                    "vectors": made.made_of,
+                    "flags": made.flags,
+                }
+            ]
+
+        return Plan([Part(None, work)], lambda results: cast("Message", results[0]))
+
+    def _pipeline(self, payload: Message) -> AnswerPipeline:
+        """The search of a request; Refusal if it would be too large."""
+        returned = payload.get("return", ())
+        keywords = cast("SearchKeywords", dict(payload.get("options", {})))
+        shown = not {"log_probs", "tree"}.isdisjoint(returned) or payload.get("search", False)
+        options = self.generator.search_options({**keywords, "log_probs": shown})
+        self._refuse_large(options)
+        weights = "attention" in returned
+        if weights and not self.generator.engine.has_attention:
+            raise invalid("return: this model returns no attention; leave attention out", param="return")
+        return self.generator.pipeline(options, weights=weights)
+
+    def _refuse_large(self, options: SearchOptions) -> None:
+        size = options.width * options.n_best * options.max_length
+        if size > self.most_positions:
+            wide = "samples" if options.sample else "beam"
+            raise Refusal(
+                413,
+                "too_large",
+                f"{wide} x n_best x max_length is {size:,}, this server computes at most {self.most_positions:,}; "
+                f"lower one of them",
+                param=wide,
+                limit=self.most_positions,
+                given=size,
+            )
+
+    def _prepare(self, payload: Message, pipeline: AnswerPipeline) -> list[PreparedText]:
+        texts: list[str] = payload["inputs"]
+        prefixes = self.generator.encode_prefixes(payload.get("prefix", ""), len(texts))
+        return self.generator.prepare(texts, prefixes, pipeline, 0, Counter())
+
+
+def refuse_unwatchable(generator: Generator, pipeline: AnswerPipeline, param: str) -> None:
+    """Refusal if the steps of this search cannot be shown."""
+    if problem := unwatchable(generator, pipeline):
+        raise invalid(f"{param}: {problem}", param=param)
+
+
+def prompt_length(text: PreparedText) -> int:
+    """The length of the prompt of a language model, which is the same within a batch."""
+    return len(text.parts[0].prompt)
+
+
+def unreadable(error: UnreadableInputError) -> list[str]:
+    """The problems without the paths of the files, which are the server's own."""
+    return [f"inputs[{number - 1}]: {fact}" for number, _, fact in error.faults]
+
+
+def answer_message(answer: Generation, returned: set[str]) -> Message:
+    """An answer as the API returns it."""
+    message: Message = {"text": answer.text, "score": answer.score, "flags": answer.flags}
+    shown = [name for name in ("tokens", "log_probs") if name in returned]
+    message |= {name: getattr(answer, name) for name in shown}
+    if "attention" in returned:
+        weights = None if answer.weights is None else answer.weights.round(6).tolist()
+        message["attention"] = {"source_tokens": answer.source_tokens, "tokens": answer.tokens, "weights": weights}
+        if answer.copied is not None:
+            message["attention"]["copied"] = answer.copied
+    if len(answer.alternatives) > 1:
+        message["alternatives"] = [
+            {"text": one.text, "score": one.score, **{name: getattr(one, name) for name in shown}}
+            for one in answer.alternatives
+        ]
+    return message
+
+
+def watched_message(watched: WatchedAnswer, returned: set[str]) -> Message:
+    """An answer with the tree of its search: a list, for a long text is answered in parts."""
+    message = answer_message(watched.answer, returned)
+    return {**message, "trees": [tree.as_dict() for tree in watched.trees]} if "tree" in returned else message
+
+
+def update_sender(emit: Emit, *, search: bool) -> Callable[[AnswerUpdate], None]:
+    """Sends the steps of a search as events."""
+
+    def send(update: AnswerUpdate) -> None:
+        if update.text:
+            emit("text", {"text": update.text})
+        if search and update.nodes:
+            emit("search", {"part": update.part, "nodes": nodes_of(update)})
+
+    return send
+
+
+def nodes_of(update: AnswerUpdate) -> Sequence[Message]:
+    """The new nodes of a step; the winner is known at the end."""
+    rows = enumerate(zip(update.nodes, update.symbols, strict=True), start=update.first)
+    return [node_dict(number, node, symbol) for number, (node, symbol) in rows]

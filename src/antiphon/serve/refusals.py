@@ -1,0 +1,54 @@
+"""The reasons why a request is not answered: a status, a code, and sentences with the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from antiphon.serve.frames import Message
+
+__all__ = ["Refusal", "bug", "invalid"]
+
+
+class Refusal(Exception):  # noqa: N818 - an answer of the server, not an error of it
+    """A request that is not answered."""
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        problems: str | Iterable[str],
+        *,
+        param: str | None = None,
+        limit: Any = None,  # noqa: ANN401 (any JSON)
+        given: Any = None,  # noqa: ANN401
+        retry_after: int | None = None,
+        depth: int | None = None,
+    ) -> None:
+        self.status, self.code, self.param, self.limit, self.given = status, code, param, limit, given
+        self.problems = [problems] if isinstance(problems, str) else list(problems)
+        self.retry_after = retry_after  # seconds
+        self.depth = depth  # inputs that were waiting
+        super().__init__("\n".join(self.problems))
+
+    @property
+    def message(self) -> str:
+        return "\n".join(self.problems)
+
+    def as_message(self) -> Message:
+        """The part that a worker sends to the server."""
+        return {"status": self.status, "code": self.code, "problems": self.problems, "param": self.param}
+
+
+def invalid(problems: str | Iterable[str], *, code: str = "invalid_value", param: str | None = None) -> Refusal:
+    """422: a value is wrong; the parameter is read from the first sentence, which begins with it."""
+    refusal = Refusal(422, code, problems, param=param)
+    first, colon, _ = refusal.problems[0].partition(":")
+    if param is None and colon and first.replace("_", "").isalnum():
+        refusal.param = first
+    return refusal
+
+
+def bug() -> Refusal:
+    """500: a bug of ours; the details stand in the server's log, beside the id of the request."""
+    return Refusal(500, "internal_error", "this is a bug in Antiphon; its log has the details, beside the request id")

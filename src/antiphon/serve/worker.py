@@ -1,0 +1,174 @@
+"""The process that has one model: it reads requests from stdin and writes results to stdout, as frames.
+
+    python -m antiphon.serve.worker
+
+The first frame has its settings. It ends when its stdin does, so no worker outlives its server.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import signal
+import sys
+import threading
+import traceback
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import torch
+
+from antiphon import api
+from antiphon._version import __version__
+from antiphon.errors import UserError
+from antiphon.files import sha256
+from antiphon.inference.engine import TorchEngine
+from antiphon.inference.generator import Generator
+from antiphon.inference.options import OPTIONS
+from antiphon.model_folder import EXPORT
+from antiphon.serve.batcher import Batcher, BatchLimits, Request
+from antiphon.serve.frames import Message, pack, read_frame
+from antiphon.serve.operations import Operations
+from antiphon.serve.refusals import Refusal, bug
+
+__all__ = ["Worker", "main", "model_facts"]
+
+OTHER_LANES = 2  # of an engine with threads of its own: one computes while the other turns answers into text
+
+
+class Worker:
+    """Plans each request as it comes, and lets the lanes compute it."""
+
+    def __init__(self, generator: Generator, output: BinaryIO, most_positions: int, threads: int) -> None:
+        self.operations = Operations(generator, most_positions)
+        self._output, self._writing = output, threading.Lock()
+        self._requests: dict[int, Request] = {}
+        ours = generator.engine.name == "torch"
+        many = generator.config.decoding.batch_size
+        limits = BatchLimits(generator.engine.budget, many if ours else many * generator.engine.workers)
+        self.batcher = Batcher(
+            threads if ours else OTHER_LANES,
+            limits,
+            prepare=partial(torch.set_num_threads, 1 if ours else threads),
+            report=self._report,
+        )
+        self._generator, self._threads = generator, threads
+
+    def send(self, message: Message) -> None:
+        """Write a frame; the server that has gone needs none."""
+        frame = pack(message)
+        try:
+            with self._writing:
+                self._output.write(frame)
+                self._output.flush()
+        except OSError:
+            os._exit(0)
+
+    def run(self, stream: BinaryIO) -> None:
+        """Read and serve requests until the end of the stream."""
+        self.send({"ready": model_facts(self._generator, self._threads)})
+        while (message := read_frame(stream)) is not None:
+            if message["operation"] == "cancel":
+                if request := self._requests.pop(message["id"], None):
+                    request.cancel()
+            else:
+                self._begin(message)
+
+    def _begin(self, message: Message) -> None:
+        number: int = message["id"]
+        try:
+            plan = self.operations.plan(message["operation"], message["payload"], partial(self._emit, number))
+        except Exception as error:
+            self._fail(number, error)
+            return
+        if not plan.parts:
+            self.send({"id": number, "result": plan.answer([])})
+            return
+
+        def finish(results: list[Any]) -> None:
+            self._requests.pop(number, None)
+            self.send({"id": number, "result": plan.answer(results)})
+
+        request = Request(len(plan.parts), finish, partial(self._fail, number))
+        self._requests[number] = request
+        self.batcher.submit(request, plan.parts)
+
+    def _emit(self, number: int, event: str, data: Message) -> None:
+        self.send({"id": number, "event": event, "data": data})
+
+    def _fail(self, number: int, error: Exception) -> None:
+        self._requests.pop(number, None)
+        if isinstance(error, UserError):
+            error = Refusal(422, "invalid_value", error.problems)
+        if not isinstance(error, Refusal):
+            # Without its message, which may quote what the client has sent.
+            lines = "".join(traceback.format_tb(error.__traceback__))
+            sys.stderr.write(f"{lines}{type(error).__name__}\n")
+            error = bug()
+        self.send({"id": number, "error": error.as_message()})
+
+    def _report(self, inputs: int, seconds: float) -> None:
+        self.send({"batch": {"inputs": inputs, "seconds": seconds}})
+
+
+def model_facts(generator: Generator, threads: int) -> Message:
+    """What the server tells about the model."""
+    config, engine = generator.config, generator.engine
+    parameters = generator.model.parameter_count if isinstance(engine, TorchEngine) else None
+    return {
+        "engine": engine.name,
+        "kind": config.model.kind,
+        "sources": [{"name": str(source.column), "kind": source.kind} for source in config.data.sources],
+        "target_tokens": generator.target_tokenizer.size,
+        "parameters": parameters,
+        "attention": engine.has_attention,
+        "decoding": {name: getattr(config.decoding, name) for name, option in OPTIONS.items() if option.configured},
+        "positions": {"encoder": generator.limits.encoder, "decoder": generator.limits.decoder},
+        "threads": threads,
+        "versions": {"antiphon": __version__, "torch": torch.__version__, "python": platform.python_version()},
+    }
+
+
+def weights_sha256(run: Path) -> str:
+    """The checksum of the weights: of the file itself, or of the table of files of an export."""
+    return sha256(run / (EXPORT if (run / EXPORT).is_file() else "model.safetensors"))
+
+
+def claim_output() -> BinaryIO:
+    """The stdout of this process for frames alone; whatever a library prints goes to stderr."""
+    output = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)
+    return output
+
+
+def main() -> int:
+    """Load the model that the first frame names, and serve it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server decides when to stop
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    output, stream = claim_output(), sys.stdin.buffer
+    settings = read_frame(stream)
+    if settings is None:
+        return 0
+    threads: int = settings["threads"]
+    torch.set_num_threads(threads)
+    workers: list[Worker] = []
+
+    def check() -> None:
+        for worker in workers:
+            worker.batcher.check()
+
+    runs = [Path(run) for run in settings["runs"]]
+    try:
+        generator = api.load(runs if len(runs) > 1 else runs[0], combine=settings["combine"], check=check)
+    except UserError as error:
+        output.write(pack({"failed": error.problems}))
+        return 2
+    worker = Worker(generator, output, settings["most_positions"], threads)
+    workers.append(worker)
+    worker.run(stream)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
