@@ -35,6 +35,7 @@ from antiphon.cli.map import map_
 from antiphon.cli.ngrams import joint, shortlist
 from antiphon.cli.recipes import recipes
 from antiphon.cli.score import score
+from antiphon.cli.serve import serve
 from antiphon.cli.train import train
 from antiphon.errors import Interrupted, UserError
 
@@ -97,6 +98,7 @@ for command in (
     shortlist,
     export,
     import_,
+    serve,
     bench,
     recipes,
     cache,

@@ -1,4 +1,4 @@
-"""Joins the requests of all clients into batches. A free lane takes what is waiting at once; it never waits for more."""
+"""Joins the requests of all clients into batches. A free lane takes what is waiting at once, and waits for no more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker does with the model it has loaded: each operation checks its input at once and plans what to compute."""
+"""Operations of a worker on the model it has loaded: each checks its input at once and plans what to compute."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from antiphon.inference.generator import Generator, PreparedText
 from antiphon.inference.inputs import UnreadableInputError
 from antiphon.inference.options import SearchKeywords, SearchOptions
 from antiphon.inference.streaming import AnswerUpdate, WatchedAnswer, unwatchable, watch_answer
+from antiphon.serve.attachments import Attachments
 from antiphon.serve.batcher import Part
 from antiphon.serve.frames import Message
 from antiphon.serve.refusals import Refusal, invalid
@@ -38,6 +39,7 @@ class Operations:
     def __init__(self, generator: Generator, most_positions: int) -> None:
         """`most_positions` is the largest product of hypotheses, answers and tokens that a search may ask for."""
         self.generator, self.most_positions = generator, most_positions
+        self.attachments = Attachments(generator.config)
 
     def plan(self, operation: str, payload: Message, emit: Emit) -> Plan:
         """Check a request and plan what to compute; Refusal with all that is wrong."""
@@ -122,11 +124,14 @@ class Operations:
 
     def _score(self, payload: Message) -> Plan:
         """log p of given targets."""
-        inputs, targets = payload["inputs"], payload["targets"]
-        pairs = list(zip(inputs, targets, strict=True)) if self.generator.config.data.source is not None else targets
+        targets = payload["targets"]
+        sources = [""] * len(targets) if self.generator.config.data.source is None else payload["inputs"]
+        if len(sources) != len(targets):
+            raise invalid(f"targets: {len(targets)} for {len(sources)} inputs; give one for each", param="targets")
 
         def work(_: list[Any]) -> list[Message]:
-            found = self.generator.score(pairs)
+            with self.attachments.texts(sources) as texts:
+                found = self.generator.score(list(zip(texts, targets, strict=True)))
             fields = ("target", "log_prob", "tokens", "log_probs", "flags")
             return [{"outputs": [{name: getattr(one, name) for name in fields} for one in found]}]
 
@@ -136,8 +141,9 @@ class Operations:
         """The tokens that could stand at a position."""
 
         def work(_: list[Any]) -> list[Message]:
-            [text], given = payload["inputs"], payload.get("answer")
-            found = self.generator.alternatives(text, payload["position"], payload.get("count", 5), given)
+            count, given = payload.get("count", 5), payload.get("answer")
+            with self.attachments.texts(payload["inputs"]) as [text]:
+                found = self.generator.alternatives(text, payload["position"], count, given)
             return [{"alternatives": [asdict(one) for one in found]}]
 
         return Plan([Part(None, work)], lambda results: cast("Message", results[0]))
@@ -148,11 +154,12 @@ class Operations:
         def work(_: list[Any]) -> list[Message]:
             from antiphon.plots.sentence_map import make_map  # slow: it brings matplotlib
 
-            made = make_map(self.generator, payload["inputs"], payload.get("pool"))
+            with self.attachments.texts(payload["inputs"]) as texts:
+                made = make_map(self.generator, texts, payload.get("pool"))
             points = dict(zip(made.sentences, made.plane.points.tolist(), strict=True))
             return [
                 {
-                    "points": [points.get(text) for text in payload["inputs"]],
+                    "points": [points.get(text) for text in texts],
                     "shares": list(made.plane.shares),
                     "vectors": made.made_of,
                     "flags": made.flags,
@@ -188,9 +195,9 @@ class Operations:
             )
 
     def _prepare(self, payload: Message, pipeline: AnswerPipeline) -> list[PreparedText]:
-        texts: list[str] = payload["inputs"]
-        prefixes = self.generator.encode_prefixes(payload.get("prefix", ""), len(texts))
-        return self.generator.prepare(texts, prefixes, pipeline, 0, Counter())
+        with self.attachments.texts(payload["inputs"]) as texts:
+            prefixes = self.generator.encode_prefixes(payload.get("prefix", ""), len(texts))
+            return self.generator.prepare(texts, prefixes, pipeline, 0, Counter())
 
 
 def refuse_unwatchable(generator: Generator, pipeline: AnswerPipeline, param: str) -> None:
@@ -219,6 +226,8 @@ def answer_message(answer: Generation, returned: set[str]) -> Message:
         message["attention"] = {"source_tokens": answer.source_tokens, "tokens": answer.tokens, "weights": weights}
         if answer.copied is not None:
             message["attention"]["copied"] = answer.copied
+    if "usage" in returned:
+        message["usage"] = {"read": len(answer.source_tokens), "written": len(answer.tokens)}
     if len(answer.alternatives) > 1:
         message["alternatives"] = [
             {"text": one.text, "score": one.score, **{name: getattr(one, name) for name in shown}}

@@ -35,9 +35,22 @@ class Refusal(Exception):  # noqa: N818 - an answer of the server, not an error 
     def message(self) -> str:
         return "\n".join(self.problems)
 
+    def envelope(self, request_id: str) -> Message:
+        """The body of an error of /v1, which is that of OpenAI's API with more in it."""
+        known = {"param": self.param, "limit": self.limit, "given": self.given, "queue_depth": self.depth}
+        error = {
+            "code": self.code,
+            "message": self.message,
+            "type": "server_error" if self.status >= 500 else "invalid_request_error",
+            "problems": self.problems,
+            "request_id": request_id,
+        }
+        return {"error": error | {name: value for name, value in known.items() if value is not None}}
+
     def as_message(self) -> Message:
         """The part that a worker sends to the server."""
-        return {"status": self.status, "code": self.code, "problems": self.problems, "param": self.param}
+        message = {"status": self.status, "code": self.code, "problems": self.problems, "param": self.param}
+        return {**message, "limit": self.limit, "given": self.given}
 
 
 def invalid(problems: str | Iterable[str], *, code: str = "invalid_value", param: str | None = None) -> Refusal:

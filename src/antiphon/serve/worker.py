@@ -27,6 +27,7 @@ from antiphon.inference.engine import TorchEngine
 from antiphon.inference.generator import Generator
 from antiphon.inference.options import OPTIONS
 from antiphon.model_folder import EXPORT
+from antiphon.serve.attachments import source_names
 from antiphon.serve.batcher import Batcher, BatchLimits, Request
 from antiphon.serve.frames import Message, pack, read_frame
 from antiphon.serve.operations import Operations
@@ -40,7 +41,9 @@ OTHER_LANES = 2  # of an engine with threads of its own: one computes while the 
 class Worker:
     """Plans each request as it comes, and lets the lanes compute it."""
 
-    def __init__(self, generator: Generator, output: BinaryIO, most_positions: int, threads: int) -> None:
+    def __init__(
+        self, generator: Generator, runs: list[Path], output: BinaryIO, most_positions: int, threads: int
+    ) -> None:
         self.operations = Operations(generator, most_positions)
         self._output, self._writing = output, threading.Lock()
         self._requests: dict[int, Request] = {}
@@ -53,7 +56,7 @@ class Worker:
             prepare=partial(torch.set_num_threads, 1 if ours else threads),
             report=self._report,
         )
-        self._generator, self._threads = generator, threads
+        self._facts = model_facts(generator, runs, threads)
 
     def send(self, message: Message) -> None:
         """Write a frame; the server that has gone needs none."""
@@ -67,7 +70,7 @@ class Worker:
 
     def run(self, stream: BinaryIO) -> None:
         """Read and serve requests until the end of the stream."""
-        self.send({"ready": model_facts(self._generator, self._threads)})
+        self.send({"ready": self._facts})
         while (message := read_frame(stream)) is not None:
             if message["operation"] == "cancel":
                 if request := self._requests.pop(message["id"], None):
@@ -112,20 +115,24 @@ class Worker:
         self.send({"batch": {"inputs": inputs, "seconds": seconds}})
 
 
-def model_facts(generator: Generator, threads: int) -> Message:
+def model_facts(generator: Generator, runs: list[Path], threads: int) -> Message:
     """What the server tells about the model."""
     config, engine = generator.config, generator.engine
     parameters = generator.model.parameter_count if isinstance(engine, TorchEngine) else None
     return {
         "engine": engine.name,
         "kind": config.model.kind,
-        "sources": [{"name": str(source.column), "kind": source.kind} for source in config.data.sources],
+        "sources": [
+            {"name": name, "kind": source.kind}
+            for name, source in zip(source_names(config), config.data.sources, strict=True)
+        ],
         "target_tokens": generator.target_tokenizer.size,
         "parameters": parameters,
         "attention": engine.has_attention,
         "decoding": {name: getattr(config.decoding, name) for name, option in OPTIONS.items() if option.configured},
         "positions": {"encoder": generator.limits.encoder, "decoder": generator.limits.decoder},
         "threads": threads,
+        "sha256": [weights_sha256(run) for run in runs],
         "versions": {"antiphon": __version__, "torch": torch.__version__, "python": platform.python_version()},
     }
 
@@ -164,7 +171,7 @@ def main() -> int:
     except UserError as error:
         output.write(pack({"failed": error.problems}))
         return 2
-    worker = Worker(generator, output, settings["most_positions"], threads)
+    worker = Worker(generator, runs, output, settings["most_positions"], threads)
     workers.append(worker)
     worker.run(stream)
     return 0

@@ -1,0 +1,74 @@
+"""antiphon serve"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from antiphon.cli.io import say
+from antiphon.errors import MissingExtraError
+
+__all__ = ["serve"]
+
+
+def serve(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Runs, model folders or exports.")],
+    host: Annotated[str, typer.Option(help="The address; others than those of this machine need --api-key.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option(help="The port; 0 takes any that is free.")] = 8080,
+    api_key: Annotated[
+        list[str] | None,
+        typer.Option("--api-key", help="A key that clients must send; repeatable. Also ANTIPHON_API_KEY."),
+    ] = None,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Let every machine use the server without a key.")
+    ] = False,
+    languages: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PAIR", help="The languages of a model, such as en-de; once for each RUN, in order."),
+    ] = None,
+    ensemble: Annotated[bool, typer.Option("--ensemble", help="All runs answer together, as one model.")] = False,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(help="Another name that the Host header may have; repeatable.")
+    ] = None,
+    cors: Annotated[
+        list[str] | None, typer.Option(metavar="ORIGIN", help="A page elsewhere that may call the server; repeatable.")
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option(help="Threads of each model. Default: the cores of the machine, shared out.")
+    ] = None,
+    queue: Annotated[int, typer.Option(help="Inputs of a model that may wait or be computed.")] = 256,
+    wait: Annotated[float, typer.Option(help="Seconds that a request waits for room before it is refused.")] = 5.0,
+    timeout: Annotated[float, typer.Option(help="Seconds that a request may take.")] = 60.0,
+    drain: Annotated[float, typer.Option(help="Seconds for what was accepted when the server is stopped.")] = 30.0,
+    max_bytes: Annotated[int, typer.Option(help="Largest request.")] = 16 * 2**20,
+    max_inputs: Annotated[int, typer.Option(help="Most inputs of a request.")] = 128,
+    max_characters: Annotated[int, typer.Option(help="Longest text.")] = 20_000,
+    max_positions: Annotated[int, typer.Option(help="Largest product of beam, n_best and max_length.")] = 1_000_000,
+) -> None:
+    """Answer over HTTP: its own API, and those of OpenAI, DeepL and LibreTranslate.
+
+    Only this machine can reach it, unless --host says otherwise. SIGTERM lets it answer what it has accepted.
+    """
+    try:
+        from antiphon.serve.run import serve as run_server
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            f"antiphon serve: the package {error.name} is missing; run: pip install 'antiphon[serve]'"
+        ) from None
+    from antiphon.serve.settings import ServeSettings, served_models
+
+    models = served_models(runs, ensemble=ensemble, languages=languages or [])
+    keys = [*(api_key or []), *filter(None, [os.environ.get("ANTIPHON_API_KEY")])]
+    settings = ServeSettings(
+        models=models, host=host, port=port, api_keys=tuple(keys), insecure=insecure,
+        allowed_hosts=tuple(name.lower() for name in allow_host or ()), cors=tuple(cors or ()),
+        threads=threads or max(1, (os.cpu_count() or 1) // len(models)),
+        queue=queue, wait=wait, timeout=timeout, drain=drain, max_bytes=max_bytes, max_inputs=max_inputs,
+        max_characters=max_characters, max_positions=max_positions,
+    )  # fmt: skip
+    run_server(settings, say)

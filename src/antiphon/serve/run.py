@@ -1,0 +1,115 @@
+"""Runs the server: one process for HTTP, signals, and the order in which it stops."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import time
+from collections.abc import Generator
+from types import FrameType
+
+import uvicorn
+from fastapi import FastAPI
+
+from antiphon.errors import UserError
+from antiphon.serve.app import create_app
+from antiphon.serve.models import Log
+from antiphon.serve.server import Server
+from antiphon.serve.settings import ServeSettings
+
+__all__ = ["serve"]
+
+HEADER_BYTES = 32 * 1024
+IDLE = 75  # seconds that a connection without a request stays open: more than the usual proxy's
+POLL = 0.05  # seconds
+
+
+class Runner(uvicorn.Server):
+    """On SIGTERM or Ctrl-C: not ready, answer what was accepted, leave. On the second signal: leave now."""
+
+    def __init__(self, config: uvicorn.Config, server: Server) -> None:
+        super().__init__(config)
+        self.server = server
+        self._deadline = 0.0
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Handle signals while the server runs; the exit code is ours."""
+        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 (a signal handler)
+        """Begin to stop, or stop at once."""
+        if self.server.draining:
+            for model in self.server.models:
+                if model.pid is not None:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(model.pid, signal.SIGKILL)
+            os._exit(130 if sig == signal.SIGINT else 143)
+        self.server.draining = True
+        self._deadline = time.monotonic() + self.server.settings.drain
+        self.server.log(f"stopping: {self.server.active} requests are still answered; a second signal leaves at once")
+
+    async def on_tick(self, counter: int) -> bool:
+        """Called ten times a second: True ends the server."""
+        done = self.server.draining and (self.server.active == 0 or time.monotonic() > self._deadline)
+        return await super().on_tick(counter) or done
+
+
+def serve(settings: ServeSettings, log: Log) -> None:
+    """Serve until a signal comes; UserError if a model or the address cannot be used."""
+    listening = bind(settings.host, settings.port)
+    app: FastAPI = create_app(settings, log)
+    server: Server = app.state.server
+    config = uvicorn.Config(
+        app, log_config=None, access_log=False, server_header=False, date_header=True, lifespan="off",
+        timeout_keep_alive=IDLE, h11_max_incomplete_event_size=HEADER_BYTES, timeout_graceful_shutdown=1,
+    )  # fmt: skip
+    with listening:
+        asyncio.run(_serve(Runner(config, server), server, listening))
+
+
+async def _serve(runner: Runner, server: Server, listening: socket.socket) -> None:
+    """Load the models, then answer: so a model that cannot be loaded is an error of the command."""
+    try:
+        async with server.running():
+            host, port, *_ = listening.getsockname()
+            shown = f"[{host}]" if ":" in host else host
+            names = ", ".join(model.name for model in server.models)
+            server.log(f"serving {names} at http://{shown}:{port}; the API is described at /docs")
+            await runner.serve(sockets=[listening])
+    except* UserError as group:
+        raise UserError([problem for error in _leaves(group) for problem in error.problems]) from None
+
+
+def _leaves(group: BaseExceptionGroup[UserError]) -> list[UserError]:
+    found: list[UserError] = []
+    for error in group.exceptions:
+        found += _leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
+    return found
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket that listens; UserError if the address is taken or unknown."""
+    try:
+        [(family, kind, protocol, _, address), *_] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"--host {host}: cannot be used ({reason}); give an address of this machine") from None
+    listening = socket.socket(family, kind, protocol)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen(2048)
+    except OSError as error:
+        listening.close()
+        reason = error.strerror or error
+        raise UserError(f"--port {port}: cannot be used ({reason}); give another, or 0 for any that is free") from None
+    return listening

@@ -1,0 +1,287 @@
+"""Requests and responses of the API; the options of a search come from their one table."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeVar, cast, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+
+from antiphon.inference.options import OPTIONS, SearchKeywords, is_given, keyword_problems
+from antiphon.serve.frames import Message
+from antiphon.serve.refusals import Refusal, invalid
+from antiphon.text import nearest
+
+__all__ = [
+    "OPTION_NAMES", "AlternativesRequest", "AlternativesResponse", "ErrorResponse", "GenerateRequest",
+    "GenerateResponse", "InfoResponse", "MapRequest", "MapResponse", "ModelList", "ScoreRequest", "ScoreResponse",
+    "SearchRequestBody", "SearchResponse", "StepRequest", "StepResponse", "StreamRequest", "parse", "search_keywords",
+    "too_many",
+]  # fmt: skip
+
+SERVER_DECIDES = ("batch_size", "log_probs")
+OPTION_NAMES = tuple(name for name in OPTIONS if name not in SERVER_DECIDES)
+Returned = Literal["tokens", "log_probs", "attention", "tree", "flags"]
+MOST_PIECES = 64  # entries of a glossary
+Input = Annotated[
+    str | dict[str, str],
+    Field(
+        description="A text; or for images, sounds and arrays the base64 of the file; or, for several sources, an "
+        "object with one of these for each name in `sources` of /info.",
+    ),
+]
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", protected_namespaces=())
+
+    model: str | None = Field(None, description="The name of a model; needed if there are several.")
+    timeout: float | None = Field(None, gt=0, description="Seconds for this request; at most those of the server.")
+
+
+def _option(name: str) -> tuple[Any, Any]:
+    """The field of a search option; its range stands in the schema, the sentences come from the table."""
+    option, hint = OPTIONS[name], get_type_hints(SearchKeywords)[name]
+    found: dict[str, Any] = {"minimum": option.least, "exclusiveMinimum": option.above, "maximum": option.most}
+    known = {key: value for key, value in found.items() if value is not None}
+    default = f" Default: the model's decoding.{name}." if option.configured else ""
+    needs = option.needs or ("sample" if option.search == "sampling" else "")
+    only = f" Only with {needs}." if needs else ""
+
+    def extend(schema: dict[str, Any]) -> None:
+        for part in schema.get("anyOf", []):
+            if part.get("type") in ("integer", "number"):
+                part |= known
+
+    return hint, Field(None, description=option.help + only + default, json_schema_extra=extend)
+
+
+_OPTIONS: dict[str, Any] = {name: _option(name) for name in OPTION_NAMES}
+_Options = cast("type[_Body]", create_model("_Options", __base__=_Body, **_OPTIONS))
+
+
+class GenerateRequest(_Options):  # type: ignore[valid-type, misc]
+    """Answer one input or many."""
+
+    inputs: Input | list[Input] = Field(description="One input or a list; `outputs` has the same shape and order.")
+    prefix: str | list[int] = Field("", description="A text, or ids of tokens, that every answer begins with.")
+    returned: list[Returned] = Field([], alias="return", description="What each output has beside text and score.")
+    glossary: dict[str, str] = Field(
+        {}, max_length=MOST_PIECES, description="Where a key occurs in an input, its value must occur in the answer."
+    )
+    protect: bool = Field(
+        False, description="Bring placeholders and tags, such as {name}, %d and <b>, into the answer unchanged."
+    )
+
+
+class StreamRequest(_Options):  # type: ignore[valid-type, misc]
+    """Answer one input while it is searched."""
+
+    inputs: Input
+    prefix: str | list[int] = ""
+    returned: list[Returned] = Field([], alias="return")
+    search: bool = Field(False, description="Also send each node of the search tree.")
+
+
+class SearchRequestBody(_Options):  # type: ignore[valid-type, misc]
+    """Search for the answer to one input and return the tree."""
+
+    inputs: Input
+    prefix: str | list[int] = Field("", description="A text, or ids of tokens, from which the search goes on.")
+    pruned: int = Field(3, ge=0, le=50, description="Pruned candidates that each step of the tree shows.")
+
+
+class ScoreRequest(_Body):
+    """log p of given targets."""
+
+    inputs: Input | list[Input] = Field([], description="The sources; none for a language model.")
+    targets: str | list[str]
+
+
+class AlternativesRequest(_Body):
+    """What else could stand at a position of the answer."""
+
+    inputs: Input
+    position: int = Field(ge=0, description="The number of the token in the answer, from 0.")
+    count: int = Field(5, ge=1, le=100)
+    answer: str | None = Field(None, description="Ask about this answer instead of the model's own.")
+
+
+class StepRequest(_Body):
+    """One step of the decoder, worked out."""
+
+    inputs: Input
+    position: int = Field(ge=0, description="The number of the step, from 0.")
+    answer: str | None = Field(None, description="Ask about this answer instead of the model's own.")
+    count: int = Field(10, ge=1, le=100, description="Tokens shown, the most probable first.")
+
+
+class MapRequest(_Body):
+    """Sentences as points in the plane."""
+
+    inputs: list[Input] = Field(min_length=3)
+    pool: Literal["mean", "last"] | None = None
+
+
+class _Open(BaseModel):
+    model_config = ConfigDict(extra="allow", protected_namespaces=())
+
+
+class Output(_Open):
+    """An answer; fields beside these were asked for by `return`."""
+
+    text: str
+    score: float | None
+    flags: list[str]
+
+
+class GenerateResponse(_Open):
+    """Answers in the shape and order of the inputs."""
+
+    outputs: Output | list[Output]
+    model: str
+
+
+class ScoredOutput(_Open):
+    """log p of a target and of each of its tokens."""
+
+    target: str
+    log_prob: float | None
+    tokens: list[str]
+    log_probs: list[float | None]
+    flags: list[str]
+
+
+class ScoreResponse(_Open):
+    """Scores in the shape and order of the targets."""
+
+    outputs: ScoredOutput | list[ScoredOutput]
+    model: str
+
+
+class OneAlternative(_Open):
+    """A token that could stand at the position, and the answer that would follow."""
+
+    token: str
+    probability: float
+    text: str
+
+
+class AlternativesResponse(_Open):
+    """Tokens, the most probable first."""
+
+    alternatives: list[OneAlternative]
+    model: str
+
+
+class SearchResponse(_Open):
+    """The answer with `trees`, one for each part of the text."""
+
+    output: Output
+    model: str
+
+
+class StepResponse(_Open):
+    """The step; its fields depend on the kind of decoder."""
+
+    position: int
+    token: str
+    most_probable: list[Message]
+    model: str
+
+
+class MapResponse(_Open):
+    """Points of the inputs; null where the vector is not a point, as of an empty text."""
+
+    points: list[tuple[float, float] | None]
+    shares: list[float]
+    model: str
+
+
+class ModelList(_Open):
+    """The models of this server."""
+
+    object: Literal["list"]
+    data: list[Message]
+
+
+class InfoResponse(_Open):
+    """Limits, languages, versions and models."""
+
+    version: str
+    limits: Message
+    models: list[Message]
+
+
+class ErrorBody(_Open):
+    """The reason and the remedy."""
+
+    code: str
+    message: str
+    type: str
+    request_id: str
+
+
+class ErrorResponse(_Open):
+    """An error."""
+
+    error: ErrorBody
+
+
+Body = TypeVar("Body", bound=BaseModel)
+
+
+def parse(body: type[Body], values: Message) -> Body:
+    """The request in a body; Refusal (422) with a sentence for each field that is wrong."""
+    try:
+        return body.model_validate(values)
+    except ValidationError as error:
+        names = [field.alias or name for name, field in body.model_fields.items()]
+        found: dict[str, tuple[str, Any, Any]] = {}
+        for one in error.errors(include_url=False):
+            place = ".".join(str(part) for part in one["loc"] if not _is_branch(part))
+            found.setdefault(place, (_sentence(place, one["type"], one["msg"], names), _limit(one), one["input"]))
+    [(first, (_, limit, given)), *_] = found.items()
+    refusal = invalid([sentence for sentence, _, _ in found.values()], param=first.split(".")[0])
+    refusal.limit, refusal.given = limit, given if isinstance(given, int | float | bool) else None
+    raise refusal
+
+
+def _is_branch(part: str | int) -> bool:
+    """A part of pydantic's path that names a member of a union."""
+    return isinstance(part, str) and (part in ("str", "int", "float", "bool") or "[" in part)
+
+
+def _sentence(place: str, kind: str, message: str, names: list[str]) -> str:
+    if kind == "extra_forbidden":
+        close = nearest(place, names)
+        return f"{place}: there is no such field" + (f"; did you mean {close!r}?" if close else "")
+    if kind == "missing":
+        return f"{place}: is missing; give it"
+    plain = message.removeprefix("Input ").removeprefix("should be ").removeprefix("should ")
+    return f"{place}: must be {plain}" if message.startswith("Input should be") else f"{place}: {message.lower()}"
+
+
+def _limit(error: Any) -> Any:  # noqa: ANN401 (of pydantic, any number)
+    return next((value for name, value in error.get("ctx", {}).items() if name in ("ge", "gt", "le", "lt")), None)
+
+
+def search_keywords(body: BaseModel) -> SearchKeywords:
+    """The options of a search that a request gives; Refusal with all that is wrong, its limit and the value."""
+    given = {name: value for name in OPTION_NAMES if is_given(value := getattr(body, name, None))}
+    problems = keyword_problems(given)
+    if not problems:
+        return cast("SearchKeywords", given)
+    refusal = invalid(problems)
+    name = str(refusal.param)
+    if (option := OPTIONS.get(name)) is not None:
+        limits = (option.least, option.above, option.most, option.choices or None)
+        refusal.limit, refusal.given = next((one for one in limits if one is not None), None), given.get(name)
+    raise refusal
+
+
+def too_many(name: str, given: int, limit: int) -> Refusal:
+    """413 for a request that is too large."""
+    return Refusal(
+        413, "too_large", f"{name}: {given:,} is more than this server takes at once, {limit:,}; send less",
+        param=name, limit=limit, given=given,
+    )  # fmt: skip

@@ -1,0 +1,148 @@
+"""The server as an object: its models, its manners, and the way of a request through them."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from collections.abc import AsyncGenerator, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any, TypeVar
+
+from starlette.requests import Request
+
+from antiphon.serve.attachments import ClientInput
+from antiphon.serve.frames import Message
+from antiphon.serve.metrics import Metrics
+from antiphon.serve.models import Log, Model
+from antiphon.serve.reader import ClientGone, read_values
+from antiphon.serve.refusals import Refusal, invalid
+from antiphon.serve.schema import too_many
+from antiphon.serve.settings import ServeSettings
+
+__all__ = ["Server", "unless_gone"]
+
+Result = TypeVar("Result")
+KEYS = ("bearer", "deepl-auth-key")  # schemes of the Authorization header
+
+
+class Server:
+    """What the routes share."""
+
+    def __init__(self, settings: ServeSettings, log: Log) -> None:
+        self.settings, self.log = settings, log
+        self.metrics = Metrics()
+        self.models = [
+            Model(served, settings, log=log, report=partial(self.metrics.report, served.name))
+            for served in settings.models
+        ]
+        for model in self.models:
+            self.metrics.watch(model.name, partial(_used, model), partial(_ready, model))
+        self.draining = False  # new requests are refused
+        self.active = 0  # requests that are being answered
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None, None]:
+        """Start the models, and stop them at the end; UserError if one cannot be loaded."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                for model in self.models:
+                    group.create_task(model.start())
+            yield
+        finally:
+            await asyncio.gather(*(model.stop() for model in self.models))
+
+    @property
+    def ready(self) -> bool:
+        return not self.draining and all(model.ready for model in self.models)
+
+    async def read(self, request: Request) -> Message:
+        """The fields of a request whose key is right; Refusal otherwise."""
+        if self.settings.api_keys and not self._has_key(request.headers):
+            values = await read_values(request, self.settings.max_bytes)
+            self._check_key(values.pop("api_key", None))
+            return values
+        values = await read_values(request, self.settings.max_bytes)
+        values.pop("api_key", None)
+        return values
+
+    def _has_key(self, headers: Any) -> bool:  # noqa: ANN401 (starlette's Headers)
+        """True if a header has a key; Refusal if it is wrong."""
+        scheme, _, key = headers.get("authorization", "").partition(" ")
+        if scheme.lower() not in KEYS:
+            key = headers.get("x-api-key", "")
+        if not key:
+            return False
+        self._check_key(key.strip())
+        return True
+
+    def _check_key(self, key: object) -> None:
+        if not isinstance(key, str) or not key:
+            raise Refusal(401, "no_api_key", "this server needs a key; send it as `Authorization: Bearer KEY`")
+        same = [hmac.compare_digest(key.encode(), known.encode()) for known in self.settings.api_keys]
+        if not any(same):  # each was compared, so that the time tells nothing
+            raise Refusal(401, "wrong_api_key", "this is not a key of this server; check it")
+
+    def model(self, name: str | None) -> Model:
+        """The model of this name; the only one needs none."""
+        names = [model.name for model in self.models]
+        if name is None:
+            if len(self.models) > 1:
+                raise invalid(f"model: this server has several; give one of {', '.join(names)}", param="model")
+            return self.models[0]
+        found = next((model for model in self.models if model.name == name), None)
+        if found is None:
+            problem = f"model: there is no {name[:100]!r}; this server has {', '.join(names)}"
+            raise Refusal(404, "unknown_model", problem, param="model")
+        return found
+
+    def timeout(self, asked: float | None) -> float:
+        """Seconds for a request."""
+        return self.settings.timeout if asked is None else min(asked, self.settings.timeout)
+
+    def check_size(self, inputs: Sequence[ClientInput], name: str = "inputs") -> None:
+        """Refusal (413) if there are too many inputs or one of them is too long."""
+        if len(inputs) > self.settings.max_inputs:
+            raise too_many(name, len(inputs), self.settings.max_inputs)
+        for number, text in enumerate(inputs):
+            if isinstance(text, str) and len(text) > self.settings.max_characters and not self._reads_files:
+                raise too_many(f"{name}[{number}] in characters", len(text), self.settings.max_characters)
+
+    @property
+    def _reads_files(self) -> bool:
+        """A long string may be a file in base64."""
+        return any(source["kind"] != "text" for model in self.models for source in model.facts.get("sources", ()))
+
+    async def call(
+        self, request: Request, model: Model, operation: str, payload: Message, *, timeout: float | None = None
+    ) -> Message:
+        """The result of an operation, unless the client goes away."""
+        inputs = max(1, len(payload.get("inputs", ())))
+        return await unless_gone(request, model.call(operation, payload, inputs=inputs, timeout=self.timeout(timeout)))
+
+
+def _used(model: Model) -> float:
+    return model.queue.used
+
+
+def _ready(model: Model) -> float:
+    return float(model.ready)
+
+
+async def unless_gone(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
+    """The result of the work, which is given up when the client closes the connection."""
+    working, leaving = asyncio.create_task(work), asyncio.create_task(_disconnected(request))
+    try:
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return working.result()
+        raise ClientGone
+    finally:
+        leaving.cancel()
+        working.cancel()
+        await asyncio.gather(working, leaving, return_exceptions=True)
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
