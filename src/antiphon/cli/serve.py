@@ -55,12 +55,12 @@ def serve(
     Only this machine can reach it, unless --host says otherwise. SIGTERM lets it answer what it has accepted.
     """
     try:
-        from antiphon.serve.run import serve as run_server
+        from antiphon.serve.runner import serve as run_server
     except ModuleNotFoundError as error:
         raise MissingExtraError(
             f"antiphon serve: the package {error.name} is missing; run: pip install 'antiphon[serve]'"
         ) from None
-    from antiphon.serve.settings import ServeSettings, served_models
+    from antiphon.serve.serve_settings import ServeSettings, served_models
 
     models = served_models(runs, ensemble=ensemble, languages=languages or [])
     keys = [*(api_key or []), *filter(None, [os.environ.get("ANTIPHON_API_KEY")])]

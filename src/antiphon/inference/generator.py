@@ -42,7 +42,7 @@ class GenerateKeywords(SearchKeywords, total=False):
 
 @dataclass(frozen=True)
 class PreparedText:
-    """A text that has been read and checked, ready to be answered in any company."""
+    """A text that has been read and checked, ready to be answered in any batch."""
 
     parts: list[EncodedInput]  # more than one if it is too long to be read at once
     prefix: list[int]  # ids that the answer to the first part begins with

@@ -21,7 +21,7 @@ INCOMPLETE = "\ufffd"  # the beginning of a character whose last bytes are still
 
 @dataclass(frozen=True)
 class AnswerUpdate:
-    """What one step of the search has added."""
+    """The additions of one step of the search."""
 
     text: str  # behind the text of all updates before; no later step changes it
     part: int  # the number of the part of a text that was split, from 0

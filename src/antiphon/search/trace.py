@@ -88,7 +88,7 @@ class SearchTree:
 
 
 class ShiftedObserver:
-    """An observer of a search that goes on where another, of a single hypothesis, has stopped."""
+    """An observer of a search that continues another one, of a single hypothesis."""
 
     def __init__(self, observer: Observer, steps: int, log_prob: float, length_penalty: float) -> None:
         self.observer, self.steps, self.log_prob, self.length_penalty = observer, steps, log_prob, length_penalty

@@ -31,8 +31,8 @@ from antiphon.serve.clients import deepl, libretranslate, openai
 from antiphon.serve.models import Log
 from antiphon.serve.reader import ClientGone
 from antiphon.serve.refusals import Refusal, bug
+from antiphon.serve.serve_settings import ServeSettings
 from antiphon.serve.server import Server
-from antiphon.serve.settings import ServeSettings
 
 __all__ = ["create_app"]
 

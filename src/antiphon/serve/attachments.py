@@ -13,7 +13,7 @@ from pathlib import Path
 from antiphon.config.schema import Config
 from antiphon.serve.refusals import invalid
 
-__all__ = ["Attachments", "source_names"]
+__all__ = ["Attachments", "ClientInput", "source_names"]
 
 ClientInput = str | dict[str, str]
 

@@ -16,7 +16,7 @@ class Cancelled(Exception):  # noqa: N818 - no error: nobody waits for the answe
 
 
 class Request:
-    """What came from a client and waits for the results of its jobs."""
+    """A request of a client that waits for the results of its jobs."""
 
     def __init__(self, count: int, finish: Callable[[list[Any]], None], fail: Callable[[Exception], None]) -> None:
         """`finish` is called once with all results in order, or else `fail` with the first exception."""
@@ -68,7 +68,7 @@ class Job:
 
 @dataclass(frozen=True)
 class BatchLimits:
-    """How much is computed together: positions (hypotheses x the longest source; None: any number) and inputs."""
+    """The size of a batch: positions (hypotheses x the longest source; None: any number) and inputs."""
 
     positions: int | None
     inputs: int
@@ -134,7 +134,7 @@ class Batcher:
                 self._free += 1
 
     def _take(self) -> list[Job]:
-        """The oldest job with its company; waits for one. Empty when the batcher is closed."""
+        """The oldest job and those that can join its batch; waits for one. Empty when the batcher is closed."""
         with self._change:
             while True:
                 self._waiting = [job for job in self._waiting if not job.request.cancelled]

@@ -15,8 +15,8 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from antiphon._version import __version__
-from antiphon.serve import api_page, metrics, schema
-from antiphon.serve.answers import Answering
+from antiphon.serve import api_page, api_schema, server_metrics
+from antiphon.serve.answering import Answering
 from antiphon.serve.frames import Message
 from antiphon.serve.models import Model
 from antiphon.serve.refusals import Refusal
@@ -25,8 +25,8 @@ from antiphon.serve.server import Server
 __all__ = ["BODIES", "TimedStream", "documented", "event_stream", "json_response", "json_rows", "model_facts", "routes"]
 
 BODIES: tuple[type[BaseModel], ...] = (
-    schema.GenerateRequest, schema.StreamRequest, schema.SearchRequestBody, schema.ScoreRequest,
-    schema.AlternativesRequest, schema.StepRequest, schema.MapRequest,
+    api_schema.GenerateRequest, api_schema.StreamRequest, api_schema.SearchRequestBody, api_schema.ScoreRequest,
+    api_schema.AlternativesRequest, api_schema.StepRequest, api_schema.MapRequest,
 )  # fmt: skip
 ERRORS = (400, 401, 403, 404, 408, 413, 415, 422, 429, 500, 503, 504)
 
@@ -44,7 +44,7 @@ def json_rows(rows: list[Message]) -> Response:
 def documented(
     body: type[BaseModel] | None, response: type[BaseModel], error: type[BaseModel], errors: tuple[int, ...] = ERRORS
 ) -> dict[str, Any]:
-    """What the OpenAPI schema says of a route."""
+    """The entry of a route in the OpenAPI schema."""
     known: dict[str, Any] = {"responses": {200: {"model": response}, **{status: {"model": error} for status in errors}}}
     if body is not None:
         reference = {"schema": {"$ref": f"#/components/schemas/{body.__name__}"}}
@@ -58,23 +58,23 @@ def routes(server: Server) -> APIRouter:
     """The routes, bound to a server."""
     router, answering = APIRouter(tags=["antiphon"]), Answering(server)
     bodies: tuple[tuple[str, Any, type[BaseModel], type[BaseModel]], ...] = (
-        ("generate", answering.generate, schema.GenerateRequest, schema.GenerateResponse),
-        ("score", answering.score, schema.ScoreRequest, schema.ScoreResponse),
-        ("alternatives", answering.alternatives, schema.AlternativesRequest, schema.AlternativesResponse),
-        ("search", answering.search, schema.SearchRequestBody, schema.SearchResponse),
-        ("explain/step", answering.step, schema.StepRequest, schema.StepResponse),
-        ("map", answering.map, schema.MapRequest, schema.MapResponse),
+        ("generate", answering.generate, api_schema.GenerateRequest, api_schema.GenerateResponse),
+        ("score", answering.score, api_schema.ScoreRequest, api_schema.ScoreResponse),
+        ("alternatives", answering.alternatives, api_schema.AlternativesRequest, api_schema.AlternativesResponse),
+        ("search", answering.search, api_schema.SearchRequestBody, api_schema.SearchResponse),
+        ("explain/step", answering.step, api_schema.StepRequest, api_schema.StepResponse),
+        ("map", answering.map, api_schema.MapRequest, api_schema.MapResponse),
     )
     for path, handler, body, response in bodies:
-        known = documented(body, response, schema.ErrorResponse)
+        known = documented(body, response, api_schema.ErrorResponse)
         router.add_api_route(
             f"/v1/{path}", _handler(handler), methods=["POST"], name=path, summary=body.__doc__, **known
         )
-    stream = documented(schema.StreamRequest, schema.ErrorResponse, schema.ErrorResponse)
+    stream = documented(api_schema.StreamRequest, api_schema.ErrorResponse, api_schema.ErrorResponse)
     stream["responses"][200] = {"description": "Server-sent events.", "content": {"text/event-stream": {}}}
     router.add_api_route(
         "/v1/generate/stream", partial(_stream, answering), methods=["POST"], name="stream",
-        summary=schema.StreamRequest.__doc__, **stream,
+        summary=api_schema.StreamRequest.__doc__, **stream,
     )  # fmt: skip
     _add_state_routes(router, server)
     return router
@@ -104,7 +104,7 @@ def _add_state_routes(router: APIRouter, server: Server) -> None:
 
     async def numbers(request: Request) -> Response:
         await server.read(request)
-        return Response(server.metrics.text(), media_type=metrics.CONTENT_TYPE)
+        return Response(server.metrics.text(), media_type=server_metrics.CONTENT_TYPE)
 
     async def docs(request: Request) -> Response:
         return Response(api_page.render(request.app.openapi()), media_type="text/html; charset=utf-8")
@@ -116,17 +116,19 @@ def _add_state_routes(router: APIRouter, server: Server) -> None:
         return json_response(request.app.openapi())
 
     state: dict[int | str, dict[str, Any]] = {200: {"description": "Yes."}, 503: {"description": "Not now."}}
-    router.add_api_route("/info", info, **documented(None, schema.InfoResponse, schema.ErrorResponse, (401, 403)))
+    router.add_api_route(
+        "/info", info, **documented(None, api_schema.InfoResponse, api_schema.ErrorResponse, (401, 403))
+    )
     router.add_api_route("/livez", livez, responses={200: {"description": "Yes."}}, response_model=None)
     for path in ("/readyz", "/health"):
         router.add_api_route(path, readyz, responses=state, response_model=None, name=path[1:])
-    router.add_api_route("/metrics", numbers, response_model=None, responses={401: {"model": schema.ErrorResponse}})
+    router.add_api_route("/metrics", numbers, response_model=None, responses={401: {"model": api_schema.ErrorResponse}})
     for path, handler in (("/docs", docs), ("/docs/style.css", style), ("/openapi.json", openapi)):
         router.add_api_route(path, handler, include_in_schema=False)
 
 
 def server_facts(server: Server) -> Message:
-    """What /info tells."""
+    """The content of /info."""
     settings = server.settings
     names = ("max_bytes", "max_inputs", "max_characters", "max_positions", "queue", "wait", "timeout")
     return {

@@ -21,7 +21,7 @@ TAG = re.compile(r"</?[A-Za-z]")
 
 @dataclass(frozen=True)
 class Stripped:
-    """A text without its pieces, and each piece with the place in the text where it stood."""
+    """A text without its pieces, and each piece with its place in the text."""
 
     text: str
     pieces: tuple[tuple[int, str], ...]

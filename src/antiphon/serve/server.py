@@ -11,14 +11,14 @@ from typing import Any, TypeVar
 
 from starlette.requests import Request
 
+from antiphon.serve.api_schema import too_many
 from antiphon.serve.attachments import ClientInput
 from antiphon.serve.frames import Message
-from antiphon.serve.metrics import Metrics
 from antiphon.serve.models import Log, Model
 from antiphon.serve.reader import ClientGone, read_values
 from antiphon.serve.refusals import Refusal, invalid
-from antiphon.serve.schema import too_many
-from antiphon.serve.settings import ServeSettings
+from antiphon.serve.serve_settings import ServeSettings
+from antiphon.serve.server_metrics import Metrics
 
 __all__ = ["Server", "unless_gone"]
 
@@ -27,7 +27,7 @@ KEYS = ("bearer", "deepl-auth-key")  # schemes of the Authorization header
 
 
 class Server:
-    """What the routes share."""
+    """The state that the routes share."""
 
     def __init__(self, settings: ServeSettings, log: Log) -> None:
         self.settings, self.log = settings, log

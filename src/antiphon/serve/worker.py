@@ -33,12 +33,12 @@ from antiphon.serve.frames import Message, pack, read_frame
 from antiphon.serve.operations import Operations
 from antiphon.serve.refusals import Refusal, bug
 
-__all__ = ["Worker", "main", "model_facts"]
+__all__ = ["ModelWorker", "main", "model_facts"]
 
 OTHER_LANES = 2  # of an engine with threads of its own: one computes while the other turns answers into text
 
 
-class Worker:
+class ModelWorker:
     """Plans each request as it comes, and lets the lanes compute it."""
 
     def __init__(
@@ -116,7 +116,7 @@ class Worker:
 
 
 def model_facts(generator: Generator, runs: list[Path], threads: int) -> Message:
-    """What the server tells about the model."""
+    """The facts about the model that the server publishes."""
     config, engine = generator.config, generator.engine
     parameters = generator.model.parameter_count if isinstance(engine, TorchEngine) else None
     return {
@@ -159,7 +159,7 @@ def main() -> int:
         return 0
     threads: int = settings["threads"]
     torch.set_num_threads(threads)
-    workers: list[Worker] = []
+    workers: list[ModelWorker] = []
 
     def check() -> None:
         for worker in workers:
@@ -171,7 +171,7 @@ def main() -> int:
     except UserError as error:
         output.write(pack({"failed": error.problems}))
         return 2
-    worker = Worker(generator, runs, output, settings["most_positions"], threads)
+    worker = ModelWorker(generator, runs, output, settings["most_positions"], threads)
     workers.append(worker)
     worker.run(stream)
     return 0

@@ -10,11 +10,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from antiphon.serve import native
-from antiphon.serve.answers import Answering, Wanted
+from antiphon.serve.answering import Answering, Wanted
+from antiphon.serve.api_schema import parse
 from antiphon.serve.clients.languages import UNKNOWN, find_model, known_pairs, language_name
 from antiphon.serve.frames import Message
 from antiphon.serve.refusals import Refusal
-from antiphon.serve.schema import parse
 from antiphon.serve.server import Server
 
 __all__ = ["BODIES", "DeepLTranslate", "error", "routes"]

@@ -1,4 +1,4 @@
-"""Which model translates a pair of languages, for the protocols that name languages instead of models."""
+"""Choose the model of a pair of languages, for the protocols that name languages instead of models."""
 
 from __future__ import annotations
 

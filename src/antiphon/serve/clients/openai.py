@@ -15,19 +15,19 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from antiphon.serve import native
-from antiphon.serve.answers import Answering, Wanted
+from antiphon.serve.answering import Answering, Wanted
+from antiphon.serve.api_schema import ErrorResponse, ModelList, parse
 from antiphon.serve.attachments import ClientInput
 from antiphon.serve.frames import Message
 from antiphon.serve.models import Model
 from antiphon.serve.refusals import Refusal, invalid
-from antiphon.serve.schema import ErrorResponse, ModelList, parse
 from antiphon.serve.server import Server
 
 __all__ = ["BODIES", "ChatCompletion", "Completion", "error", "routes"]
 
 
-class _Sampling(BaseModel):
-    """What both kinds of completion have; fields of OpenAI that have no meaning here are read and ignored."""
+class CompletionFields(BaseModel):
+    """The fields of both kinds of completion; fields of OpenAI that have no meaning here are read and ignored."""
 
     model_config = ConfigDict(extra="ignore", protected_namespaces=())
 
@@ -60,7 +60,7 @@ class _Sampling(BaseModel):
         return [stop for stop in ([self.stop] if isinstance(self.stop, str) else self.stop or []) if stop]
 
 
-class Completion(_Sampling):
+class Completion(CompletionFields):
     """Complete one prompt or several."""
 
     prompt: str | list[str]
@@ -84,7 +84,7 @@ class ChatMessage(BaseModel):
         return self.content or ""
 
 
-class ChatCompletion(_Sampling):
+class ChatCompletion(CompletionFields):
     """Answer the last turn of a conversation."""
 
     messages: list[ChatMessage] = Field(min_length=1, max_length=1000)
@@ -207,7 +207,7 @@ class Completions:
         return self._reply(request, model, "chat.completion", "chatcmpl", choices, found)
 
     async def _answers(
-        self, request: Request, model: Model, body: _Sampling, prompts: list[ClientInput], *, logprobs: bool
+        self, request: Request, model: Model, body: CompletionFields, prompts: list[ClientInput], *, logprobs: bool
     ) -> list[tuple[str, Completed]]:
         """The choices for each prompt, in order."""
         returned = ("usage", "tokens", "log_probs") if logprobs else ("usage",)
@@ -242,7 +242,9 @@ class Completions:
             }
         )
 
-    async def _stream(self, request: Request, model: Model, body: _Sampling, prompt: str, *, chat: bool) -> Response:
+    async def _stream(
+        self, request: Request, model: Model, body: CompletionFields, prompt: str, *, chat: bool
+    ) -> Response:
         payload: Message = {"inputs": [prompt], "options": body.options(model), "return": ["usage"]}
         timeout = self.server.timeout(None)
         events = self.answering.events(model, payload, timeout)
@@ -265,7 +267,7 @@ def one_prompt(prompts: list[str], n: int) -> str:
 
 
 def conversation_input(messages: list[ChatMessage]) -> str:
-    """What the model reads of a conversation."""
+    """The input of the model, from a conversation."""
     asked = [message.text for message in messages if message.role == "user"]
     if not asked:
         raise invalid("messages: none has the role user; add one", param="messages")

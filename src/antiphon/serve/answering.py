@@ -1,4 +1,4 @@
-"""From requests to the model and back: what is asked for as a whole, with glossaries and pieces that must stay."""
+"""Requests become calls of the model, and its results responses; glossaries and placeholders are applied here."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from starlette.requests import Request
 
 from antiphon.inference.options import SearchKeywords
-from antiphon.serve import protect, schema
+from antiphon.serve import api_schema, protect
 from antiphon.serve.attachments import ClientInput
 from antiphon.serve.frames import Message
 from antiphon.serve.models import Model
@@ -21,7 +21,7 @@ __all__ = ["Answering", "Wanted"]
 
 @dataclass(frozen=True)
 class Wanted:
-    """What several inputs are asked for."""
+    """A request for the answers to several inputs."""
 
     inputs: list[ClientInput]
     options: SearchKeywords
@@ -42,11 +42,11 @@ class Answering:
         """Answers in the shape of the inputs."""
         values = await self.server.read(request)
         self._take_files(values)
-        body = schema.parse(schema.GenerateRequest, values)
+        body = api_schema.parse(api_schema.GenerateRequest, values)
         model, inputs = self.server.model(body.model), _listed(body.inputs)
         self.server.check_size(inputs)
         wanted = Wanted(
-            inputs, schema.search_keywords(body), tuple(body.returned), body.prefix, body.glossary, body.protect,
+            inputs, api_schema.search_keywords(body), tuple(body.returned), body.prefix, body.glossary, body.protect,
             body.timeout,
         )  # fmt: skip
         outputs = await self.answers(request, model, wanted)
@@ -141,10 +141,10 @@ class Answering:
         """The model, the payload and the seconds of a stream."""
         values = await self.server.read(request)
         self._take_files(values)
-        body = schema.parse(schema.StreamRequest, values)
+        body = api_schema.parse(api_schema.StreamRequest, values)
         self.server.check_size([body.inputs])
         payload: Message = {
-            "inputs": [body.inputs], "options": schema.search_keywords(body), "prefix": body.prefix,
+            "inputs": [body.inputs], "options": api_schema.search_keywords(body), "prefix": body.prefix,
             "return": list(body.returned), "search": body.search,
         }  # fmt: skip
         return self.server.model(body.model), payload, self.server.timeout(body.timeout)
@@ -155,17 +155,17 @@ class Answering:
 
     async def search(self, request: Request) -> Message:
         """The answer with the tree of its search."""
-        body = schema.parse(schema.SearchRequestBody, await self.server.read(request))
+        body = api_schema.parse(api_schema.SearchRequestBody, await self.server.read(request))
         self.server.check_size([body.inputs])
         payload: Message = {
-            "inputs": [body.inputs], "options": schema.search_keywords(body), "prefix": body.prefix,
+            "inputs": [body.inputs], "options": api_schema.search_keywords(body), "prefix": body.prefix,
             "pruned": body.pruned,
         }  # fmt: skip
         return await self._result(request, "search", body.model, payload, body.timeout)
 
     async def score(self, request: Request) -> Message:
         """log p of targets, in their shape."""
-        body = schema.parse(schema.ScoreRequest, await self.server.read(request))
+        body = api_schema.parse(api_schema.ScoreRequest, await self.server.read(request))
         inputs = _listed(body.inputs)
         targets = body.targets if isinstance(body.targets, list) else [body.targets]
         self.server.check_size(inputs)
@@ -174,16 +174,16 @@ class Answering:
         return {**result, "outputs": _shaped(result["outputs"], body.targets)}
 
     async def alternatives(self, request: Request) -> Message:
-        """What else could stand at a position."""
-        body = schema.parse(schema.AlternativesRequest, await self.server.read(request))
+        """Other tokens for a position."""
+        body = api_schema.parse(api_schema.AlternativesRequest, await self.server.read(request))
         return await self._result(request, "alternatives", body.model, self._about_one(body), body.timeout)
 
     async def step(self, request: Request) -> Message:
         """One step of the decoder."""
-        body = schema.parse(schema.StepRequest, await self.server.read(request))
+        body = api_schema.parse(api_schema.StepRequest, await self.server.read(request))
         return await self._result(request, "step", body.model, self._about_one(body), body.timeout)
 
-    def _about_one(self, body: schema.AlternativesRequest | schema.StepRequest) -> Message:
+    def _about_one(self, body: api_schema.AlternativesRequest | api_schema.StepRequest) -> Message:
         self.server.check_size([body.inputs])
         if body.answer is not None:
             self.server.check_size([body.answer], "answer")
@@ -191,7 +191,7 @@ class Answering:
 
     async def map(self, request: Request) -> Message:
         """Sentences as points."""
-        body = schema.parse(schema.MapRequest, await self.server.read(request))
+        body = api_schema.parse(api_schema.MapRequest, await self.server.read(request))
         self.server.check_size(body.inputs)
         return await self._result(request, "map", body.model, {"inputs": body.inputs, "pool": body.pool}, body.timeout)
 

@@ -17,8 +17,8 @@ from fastapi import FastAPI
 from antiphon.errors import UserError
 from antiphon.serve.app import create_app
 from antiphon.serve.models import Log
+from antiphon.serve.serve_settings import ServeSettings
 from antiphon.serve.server import Server
-from antiphon.serve.settings import ServeSettings
 
 __all__ = ["serve"]
 

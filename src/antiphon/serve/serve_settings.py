@@ -37,7 +37,7 @@ class ServedModel:
 
 @dataclass(frozen=True, kw_only=True)
 class ServeSettings:
-    """What `antiphon serve` was asked for."""
+    """The settings of `antiphon serve`."""
 
     models: tuple[ServedModel, ...]
     host: str = "127.0.0.1"

@@ -98,7 +98,7 @@ class ScoreRequest(_Body):
 
 
 class AlternativesRequest(_Body):
-    """What else could stand at a position of the answer."""
+    """Other tokens for a position of the answer."""
 
     inputs: Input
     position: int = Field(ge=0, description="The number of the token in the answer, from 0.")
@@ -127,7 +127,7 @@ class _Open(BaseModel):
 
 
 class Output(_Open):
-    """An answer; fields beside these were asked for by `return`."""
+    """An answer; `return` adds fields."""
 
     text: str
     score: float | None
