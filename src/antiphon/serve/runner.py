@@ -69,7 +69,7 @@ def serve(settings: ServeSettings, log: Log) -> None:
     app: FastAPI = create_app(settings, log)
     server: Server = app.state.server
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, server_header=False, date_header=True, lifespan="off",
+        app, log_config=None, access_log=False, server_header=False, date_header=True, lifespan="off", http="h11",
         timeout_keep_alive=IDLE, h11_max_incomplete_event_size=HEADER_BYTES, timeout_graceful_shutdown=1,
     )  # fmt: skip
     with listening:
