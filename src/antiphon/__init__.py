@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         check,
         evaluate,
         explain,
+        explain_step,
         export_model,
         import_model,
         init,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AntiphonError", "Callback", "Display", "Generation", "Generator", "UserError", "__version__", "check", "evaluate",
-    "explain", "export_model", "import_model", "init", "joint", "load", "map_sentences", "positions",
+    "explain", "explain_step", "export_model", "import_model", "init", "joint", "load", "map_sentences", "positions",
     "register_encoder", "register_metric", "register_score", "score", "shortlist", "train", "tree",
 ]  # fmt: skip
 

@@ -88,14 +88,14 @@ class AnswerPipeline:
     def _build(self, batch: list[EncodedInput], hypotheses: list[list[Hypothesis]]) -> list[Generation]:
         rows = zip(batch, hypotheses, strict=True)
         count = self.options.n_best if self.options.mbr is None else self.options.width
-        n_best = [self._rerank(encoded, found)[:count] for encoded, found in rows]
+        n_best = [self.rerank(encoded, found)[:count] for encoded, found in rows]
         answers = [self._decode(encoded, found) for encoded, found in zip(batch, n_best, strict=True)]
         best = [found[0] for found in n_best]
         if self.weights or self.heads:
             answers = self._add_attention(batch, best, answers)
         return [self._add_flags(*row) for row in zip(batch, best, answers, strict=True)]
 
-    def _rerank(self, encoded: EncodedInput, found: list[Hypothesis]) -> list[Hypothesis]:
+    def rerank(self, encoded: EncodedInput, found: list[Hypothesis]) -> list[Hypothesis]:
         """By a reranker, coverage or minimum Bayes risk, if the options say so."""
         options = self.options
         if len(found) > 1:

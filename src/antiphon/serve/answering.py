@@ -181,12 +181,12 @@ class Answering:
     async def step(self, request: Request) -> Message:
         """One step of the decoder."""
         body = api_schema.parse(api_schema.StepRequest, await self.server.read(request))
-        return await self._result(request, "step", body.model, self._about_one(body), body.timeout)
+        payload = {**self._about_one(body), "layer": body.layer, "head": body.head, "dimensions": body.dimensions}
+        return await self._result(request, "step", body.model, payload, body.timeout)
 
     def _about_one(self, body: api_schema.AlternativesRequest | api_schema.StepRequest) -> Message:
         self.server.check_size([body.inputs])
-        if body.answer is not None:
-            self.server.check_size([body.answer], "answer")
+        self.server.check_answer(body.answer)
         return {"inputs": [body.inputs], "position": body.position, "count": body.count, "answer": body.answer}
 
     async def map(self, request: Request) -> Message:

@@ -106,13 +106,24 @@ class AlternativesRequest(_Body):
     answer: str | None = Field(None, description="Ask about this answer instead of the model's own.")
 
 
+GivenAnswer = Annotated[
+    str | list[int] | None,
+    Field(description="A text, or ids of tokens, instead of the model's own answer."),
+]
+
+
 class StepRequest(_Body):
     """One step of the decoder, worked out."""
 
     inputs: Input
-    position: int = Field(ge=0, description="The number of the step, from 0.")
-    answer: str | None = Field(None, description="Ask about this answer instead of the model's own.")
+    position: int = Field(ge=0, description="The number of the token in the answer, from 0.")
+    answer: GivenAnswer = None
     count: int = Field(10, ge=1, le=100, description="Tokens shown, the most probable first.")
+    layer: int | None = Field(None, ge=1, description="Of a Transformer, from 1. Default: the last.")
+    head: int | None = Field(None, ge=1, description="Of a Transformer, from 1. Default: the first.")
+    dimensions: int | None = Field(
+        64, ge=1, description="Values shown of each vector, those with the largest variance; null: all."
+    )
 
 
 class MapRequest(_Body):
@@ -180,12 +191,66 @@ class SearchResponse(_Open):
     model: str
 
 
-class StepResponse(_Open):
-    """The step; its fields depend on the kind of decoder."""
+class OnePart(_Open):
+    """A quantity of the step: nested lists of numbers, as many as there are axes; null stands for -∞."""
 
-    position: int
+    name: str
+    symbol: str
+    formula: str
+    axes: list[str]
+    values: Any
+    norms: Any = None
+
+
+class OneSublayer(_Open):
+    """A part of a block of a Transformer; `weights` are those of each head."""
+
+    layer: int
+    kind: Literal["own", "cross", "feedforward"]
+    formula: str
+    residual: str
+    norms: dict[str, float | None]
+    weights: list[list[float | None]] | None = None
+
+
+class OneSpace(_Open):
+    """The size of the vectors of a space, and the dimensions that are shown, in their order."""
+
+    size: int
+    shown: list[int]
+
+
+class OneCandidate(_Open):
+    """A token that could be written; `copied` is the share of its probability that comes from copying."""
+
     token: str
-    most_probable: list[Message]
+    token_id: int
+    log_prob: float | None
+    probability: float | None
+    copied: float | None = None
+
+
+class StepResponse(_Open):
+    """The step, worked out; docs/explaining.md lists the parts of each decoder."""
+
+    kind: str
+    decoder: str
+    position: int
+    step: int
+    token: str
+    token_id: int
+    log_prob: float | None
+    tokens: list[str]
+    inputs: list[str]
+    source_tokens: list[str]
+    config: str
+    notes: list[str]
+    parts: list[OnePart]
+    layers: list[OneSublayer]
+    layer: int | None
+    head: int | None
+    dimensions: dict[str, OneSpace]
+    most_probable: list[OneCandidate]
     model: str
 
 

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from antiphon.errors import UserError
 from antiphon.inference.answers import AnswerPipeline
+from antiphon.inference.explain_step import explain_step
 from antiphon.inference.generation import Generation, node_dict
 from antiphon.inference.generator import Generator, PreparedText
 from antiphon.inference.inputs import UnreadableInputError
@@ -48,6 +49,7 @@ class Operations:
             "score": self._score,
             "alternatives": self._alternatives,
             "search": self._search,
+            "step": self._step,
             "map": self._map,
         }
         try:
@@ -145,6 +147,19 @@ class Operations:
             with self.attachments.texts(payload["inputs"]) as [text]:
                 found = self.generator.alternatives(text, payload["position"], count, given)
             return [{"alternatives": [asdict(one) for one in found]}]
+
+        return Plan([Part(None, work)], lambda results: cast("Message", results[0]))
+
+    def _step(self, payload: Message) -> Plan:
+        """One step of the decoder, worked out."""
+        keywords = {name: payload.get(name) for name in ("answer", "layer", "head")}
+
+        def work(_: list[Any]) -> list[Message]:
+            with self.attachments.texts(payload["inputs"]) as [text]:
+                found = explain_step(
+                    self.generator, text, payload["position"], count=payload.get("count", 10), **keywords
+                )
+            return [found.as_dict(payload.get("dimensions"))]
 
         return Plan([Part(None, work)], lambda results: cast("Message", results[0]))
 

@@ -108,6 +108,13 @@ class Server:
             if isinstance(text, str) and len(text) > self.settings.max_characters and not self._reads_files:
                 raise too_many(f"{name}[{number}] in characters", len(text), self.settings.max_characters)
 
+    def check_answer(self, answer: str | list[int] | None) -> None:
+        """Refusal (413) if a given answer is too long."""
+        if isinstance(answer, str):
+            self.check_size([answer], "answer")
+        elif answer is not None and len(answer) > self.settings.max_characters:
+            raise too_many("answer in tokens", len(answer), self.settings.max_characters)
+
     @property
     def _reads_files(self) -> bool:
         """A long string may be a file in base64."""

@@ -43,7 +43,8 @@ class PlainState:
 class PlainDecoder(PrefixDecoder[PlainState]):
     """s_i = g(s_{i-1}, [y_{i-1}; c]);  p(y_i) = softmax(W s_i)
 
-    The context c sets s_0, enters every step, or both. Without a context s_0 = 0: a language model.
+    The context c sets s_0, enters every step, or both. Without c in the steps s_i = g(s_{i-1}, y_{i-1}). Without any
+    context s_0 = 0: a language model.
     """
 
     def __init__(
