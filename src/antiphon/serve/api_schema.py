@@ -13,7 +13,7 @@ from antiphon.text import nearest
 
 __all__ = [
     "OPTION_NAMES", "AlternativesRequest", "AlternativesResponse", "ErrorResponse", "GenerateRequest",
-    "GenerateResponse", "InfoResponse", "MapRequest", "MapResponse", "ModelList", "ScoreRequest", "ScoreResponse",
+    "GenerateResponse", "InfoResponse", "MapRequest", "MapResponse", "ModelList", "RunsResponse", "ScoreRequest", "ScoreResponse",
     "SearchRequestBody", "SearchResponse", "StepRequest", "StepResponse", "StreamRequest", "parse", "search_keywords",
     "too_many",
 ]  # fmt: skip
@@ -267,6 +267,10 @@ class ModelList(_Open):
 
     object: Literal["list"]
     data: list[Message]
+
+
+class RunsResponse(_Open):
+    """Runs below the folders that are served, or one of them."""
 
 
 class InfoResponse(_Open):

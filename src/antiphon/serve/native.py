@@ -19,7 +19,7 @@ from antiphon.serve import api_page, api_schema, server_metrics
 from antiphon.serve.answering import Answering
 from antiphon.serve.frames import Message
 from antiphon.serve.models import Model
-from antiphon.serve.refusals import Refusal
+from antiphon.serve.refusals import Refusal, invalid
 from antiphon.serve.server import Server
 
 __all__ = ["BODIES", "TimedStream", "documented", "event_stream", "json_response", "json_rows", "model_facts", "routes"]
@@ -77,6 +77,7 @@ def routes(server: Server) -> APIRouter:
         summary=api_schema.StreamRequest.__doc__, **stream,
     )  # fmt: skip
     _add_state_routes(router, server)
+    _add_run_routes(router, server)
     return router
 
 
@@ -127,6 +128,49 @@ def _add_state_routes(router: APIRouter, server: Server) -> None:
         router.add_api_route(path, handler, include_in_schema=False)
 
 
+def _add_run_routes(router: APIRouter, server: Server) -> None:
+    """The routes of the runs below the folders that are served."""
+    listing = server.runs.listing
+    documented_runs = documented(None, api_schema.RunsResponse, api_schema.ErrorResponse, (401, 403, 404, 422, 503))
+
+    async def runs(request: Request) -> Response:
+        await server.read(request)
+        return json_response({"runs": await asyncio.to_thread(listing.rows)})
+
+    async def run(request: Request) -> Response:
+        values = await server.read(request)
+        return json_response(await asyncio.to_thread(listing.facts, run_name(values)))
+
+    async def log(request: Request) -> Response:
+        values = await server.read(request)
+        after = values.get("after", "0")
+        if not str(after).isdecimal() or len(str(after)) > 15:
+            raise invalid("after: must be the `next` of the response before", param="after")
+        return json_response(await asyncio.to_thread(listing.log, run_name(values), int(after)))
+
+    async def compare(request: Request) -> Response:
+        values = await server.read(request)
+        names = run_name(values, "one"), run_name(values, "other")
+        return json_response({"differences": await asyncio.to_thread(listing.differences, *names)})
+
+    async def open_run(request: Request) -> Response:
+        model = server.model(run_name(await server.read(request)))
+        await model.wait_until_ready(server.settings.timeout)
+        return json_response(model_facts(model))
+
+    for path, handler in (("runs", runs), ("run", run), ("run/log", log), ("runs/compare", compare)):
+        router.add_api_route(f"/v1/{path}", handler, methods=["GET"], name=path, **documented_runs)
+    router.add_api_route("/v1/run/open", open_run, methods=["POST"], name="run/open", **documented_runs)
+
+
+def run_name(values: Message, field: str = "name") -> str:
+    """The name of a run in a request."""
+    name = values.get(field)
+    if not isinstance(name, str):
+        raise invalid(f"{field}: is missing; give the name of a run, as /v1/runs lists it", param=field)
+    return name
+
+
 def server_facts(server: Server) -> Message:
     """The content of /info."""
     settings = server.settings
@@ -134,7 +178,8 @@ def server_facts(server: Server) -> Message:
     return {
         "version": __version__,
         "limits": {name: getattr(settings, name) for name in names},
-        "models": [model_facts(model) for model in server.models],
+        "models": [model_facts(model) for model in (*server.models, *server.runs.models)],
+        "runs": bool(server.settings.folders),
     }
 
 

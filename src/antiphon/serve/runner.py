@@ -82,7 +82,8 @@ async def _serve(runner: Runner, server: Server, listening: socket.socket) -> No
         async with server.running():
             host, port, *_ = listening.getsockname()
             shown = f"[{host}]" if ":" in host else host
-            names = ", ".join(model.name for model in server.models)
+            folders = [f"the runs in {folder}" for folder in server.settings.folders]
+            names = ", ".join([*(model.name for model in server.models), *folders])
             server.log(f"serving {names} at http://{shown}:{port}; the API is described at /docs")
             await runner.serve(sockets=[listening])
     except* UserError as group:

@@ -215,8 +215,8 @@ function lines({weights, rows, columns, signed: differs, scale = 1}, read) {
 }
 
 /** A row for each word that was written, a column for each that was read. */
-export function matrix({weights, rows, columns, signed: differs, scale = 1, copied, totals}, read) {
-  const cell = Math.max(14, Math.min(34, Math.floor(560 / Math.max(rows.length, columns.length))));
+export function matrix({weights, rows, columns, signed: differs, scale = 1, copied, totals, room = 560}, read) {
+  const cell = Math.max(14, Math.min(34, Math.floor(room / Math.max(rows.length, columns.length))));
   const left = Math.min(150, Math.max(30, ...rows.map((name) => textWidth(name, 13)))) + 10;
   const top = Math.min(130, Math.max(24, ...columns.map((name) => textWidth(name, 13)))) + 12;
   const upright = Math.max(...columns.map((name) => textWidth(name, 13))) > cell;
@@ -225,7 +225,7 @@ export function matrix({weights, rows, columns, signed: differs, scale = 1, copi
   const width = left + columns.length * cell + extra + 12;
   const height = (upright ? top : 28) + rows.length * cell + bottom + 34;
   const y0 = upright ? top : 28;
-  const tint = (value) => (differs ? signed(value / scale) : heat(value));
+  const tint = (value) => (differs ? signed(value / scale) : heat(value / scale));
   const cells = weights.map((row, t) => row.map((value, j) => s("rect", {x: left + j * cell, y: y0 + t * cell, width: cell - 1, height: cell - 1, fill: tint(value), onpointerenter: () => read(t, j)})));
   const label = (name, j) => s("text", upright
     ? {transform: `translate(${left + (j + 0.5) * cell + 4} ${y0 - 6}) rotate(-90)`, class: "column start", "data-column": j}
@@ -235,7 +235,7 @@ export function matrix({weights, rows, columns, signed: differs, scale = 1, copi
     cells, columns.map(label), rows.map((name, t) => s("text", {x: left - 8, y: y0 + (t + 0.5) * cell + 4, class: "row end", "data-row": t}, cut(name, 146, 13), s("title", {}, name))),
     copied ? [s("text", {x: left + columns.length * cell + 8 + cell / 2, y: y0 - 8, class: "small"}, "copied"), copied.map((value, t) => s("rect", {x: left + columns.length * cell + 8, y: y0 + t * cell, width: cell - 1, height: cell - 1, fill: heat(value)}))] : null,
     totals ? [totals.map((value, j) => s("rect", {x: left + j * cell, y: y0 + rows.length * cell + 8, width: cell - 1, height: cell - 1, fill: signed(value / Math.max(0.01, ...totals.map(Math.abs)))})), s("text", {x: left - 8, y: y0 + rows.length * cell + 12 + cell / 2, class: "end small"}, "all")] : null,
-    scaleBar(left, height - 22, differs ? scale : 1, differs));
+    scaleBar(left, height - 22, scale, differs));
 }
 
 /** The scale of the tints. */
@@ -245,7 +245,7 @@ function scaleBar(x, y, most, differs) {
   return s("g", {transform: `translate(${x} ${y})`, class: "scale"},
     Array.from({length: steps}, (_, step) => s("rect", {x: step * 5, y: 0, width: 5, height: 8, fill: differs ? signed(value(step)) : heat(value(step))})),
     s("rect", {x: 0, y: 0, width: steps * 5, height: 8, class: "outline"}),
-    s("text", {x: 0, y: 20, class: "small start"}, differs ? number(-most, 1) : "0"), s("text", {x: steps * 5, y: 20, class: "small end"}, differs ? `log p falls by ${number(most, 1)}` : "1"));
+    s("text", {x: 0, y: 20, class: "small start"}, differs ? number(-most, 1) : "0"), s("text", {x: steps * 5, y: 20, class: "small end"}, differs ? `log p falls by ${number(most, 1)}` : number(most, most < 1 ? 2 : 0)));
 }
 
 function thumbnail(weights) {

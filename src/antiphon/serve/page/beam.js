@@ -15,7 +15,7 @@ export class Beam {
     this.source = source;
     this.drawing = new BeamDrawing({chosen: (node) => this.choose(node), pointed: (node) => this.point(node)});
     this.scroller = h("div", {class: "beam-scroll", onscroll: () => this.showPlace(), onwheel: (event) => this.wheel(event)}, this.drawing.svg);
-    this.minimap = s("svg", {class: "minimap", "aria-hidden": "true", onpointerdown: (event) => this.jump(event), onpointermove: (event) => event.buttons && this.jump(event)});
+    this.minimap = s("svg", {class: "minimap", "aria-hidden": "true", preserveAspectRatio: "none", onpointerdown: (event) => this.jump(event), onpointermove: (event) => event.buttons && this.jump(event)});
     this.pointed = h("p", {class: "pointed-line", "aria-live": "off"});
     this.finished = h("div", {class: "finished"});
     this.changed = h("p", {class: "changed-line"});

@@ -55,7 +55,7 @@ export class Compare {
       fill(side.facts, output ? [h("span", {class: "figure"}, `score ${number(output.score)}`), h("span", {class: "figure"}, `${output.tokens.length} steps`), h("span", {class: "figure"}, `${Math.max(1, Math.round(result.ms))} ms`)] : null);
       side.beam.update(changed);
       const weights = output?.attention?.weights;
-      fill(side.attention, weights ? matrix({weights, rows: output.tokens.map(shown), columns: output.attention.source_tokens.map(shown), scale, narrow: true}, () => null) : null);
+      fill(side.attention, weights ? matrix({weights, rows: output.tokens.map(shown), columns: output.attention.source_tokens.map(shown), scale, room: 400}, () => null) : null);
     });
   }
 

@@ -4,14 +4,23 @@ import {Answer} from "./answer.js";
 import {get} from "./api.js";
 import {Attention} from "./attention.js";
 import {Beam} from "./beam.js";
+import {Compare} from "./compare.js";
 import {fill, h} from "./dom.js";
+import {SentenceMap} from "./map.js";
 import {Question} from "./question.js";
 import {openCode, openSave} from "./save.js";
 import {search} from "./search.js";
 import {Step} from "./step.js";
 import {address, change, enter, fromAddress, onAsk, state, subscribe, undo} from "./store.js";
 
-const VIEWS = {answer: {title: "Answer", View: Answer}, beam: {title: "Beam", View: Beam}, attention: {title: "Attention", View: Attention}, step: {title: "Step", View: Step}};
+const VIEWS = {
+  answer: {title: "Answer", View: Answer},
+  beam: {title: "Beam", View: Beam},
+  attention: {title: "Attention", View: Attention},
+  step: {title: "Step", View: Step},
+  map: {title: "Map", View: SentenceMap},
+  compare: {title: "Compare", View: Compare},
+};
 
 const made = new Map(); // the views that have been opened
 const question = new Question(document.getElementById("question"));
