@@ -72,7 +72,8 @@ def serve(
     models = served_models([run for run in runs if run not in folders], ensemble=ensemble, languages=languages or [])
     keys = [*(api_key or []), *filter(None, [os.environ.get("ANTIPHON_API_KEY")])]
     settings = ServeSettings(
-        models=models, folders=tuple(folders), loaded=loaded, host=host, port=port, api_keys=tuple(keys), insecure=insecure,
+        models=models, folders=tuple(folders), loaded=loaded,
+        host=host, port=port, api_keys=tuple(keys), insecure=insecure,
         allowed_hosts=tuple(name.lower() for name in allow_host or ()), cors=tuple(cors or ()),
         threads=threads or max(1, (os.cpu_count() or 1) // max(1, len(models))),
         queue=queue, wait=wait, timeout=timeout, drain=drain, max_bytes=max_bytes, max_inputs=max_inputs,

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,8 @@ __all__ = [
     "TokenAlternative", "TokenTree", "join_parts", "node_dict",
 ]  # fmt: skip
 
+RECORDED = ("text", "tokens", "score", "log_probs")  # of an alternative, in JSON
+
 
 @dataclass(frozen=True)
 class Alternative:
@@ -26,6 +28,7 @@ class Alternative:
     tokens: list[str]
     score: float
     log_probs: list[float]
+    token_ids: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,7 @@ class Generation:
     flags: list[str] = field(default_factory=list)
     alternatives: list[Alternative] = field(default_factory=list)  # the n best, this one first
     spans: list[SourceSpan] = field(default_factory=list)  # one for each source; a language model has none
+    token_ids: list[int] = field(default_factory=list)  # of `tokens`
 
     def as_dict(self, *, weights: bool) -> dict[str, Any]:
         """The answer for JSON, with its attention and copies if `weights`."""
@@ -95,7 +99,7 @@ class Generation:
             "score": self.score,
             "log_probs": self.log_probs,
             "flags": self.flags,
-            "alternatives": [asdict(alternative) for alternative in self.alternatives],
+            "alternatives": [{name: getattr(one, name) for name in RECORDED} for one in self.alternatives],
         }
         if weights and self.weights is not None:
             record |= {"source_tokens": self.source_tokens, "weights": self.weights.tolist()}
@@ -119,6 +123,9 @@ class TokenAlternative:
     token: str
     probability: float  # given the tokens before
     text: str
+    token_id: int
+    log_prob: float
+    token_ids: list[int]  # of the whole answer
 
 
 @dataclass(frozen=True)
@@ -152,6 +159,8 @@ def node_dict(number: int, node: TreeNode, symbol: str) -> dict[str, Any]:
         "score": node.score,
         "status": node.status,
         "winner": node.winner,
+        "rank": node.rank,
+        "forced": node.forced,
     }
 
 
@@ -195,6 +204,7 @@ def join_parts(parts: list[Generation], length_penalty: float) -> Generation:
             for row in zip(*(part.alternatives for part in answered), strict=False)
         ],
         spans=_shift_spans(parts),
+        token_ids=whole.token_ids,
     )
 
 
@@ -214,4 +224,5 @@ def _concatenate(parts: list[Generation] | list[Alternative], length_penalty: fl
         tokens=[token for part in parts for token in part.tokens],
         score=normalised_score(sum(log_probs), len(log_probs), length_penalty),
         log_probs=log_probs,
+        token_ids=[token for part in parts for token in part.token_ids],
     )

@@ -178,18 +178,18 @@ class Generator:
         return [join_parts([next(answers) for _ in text.parts], pipeline.options.length_penalty) for text in texts]
 
     def alternatives(
-        self, text: str, position: int, count: int = 5, answer: str | None = None
+        self, text: str, position: int, count: int = 5, answer: str | list[int] | None = None
     ) -> list[TokenAlternative]:
         """The `count` most probable tokens at a position (from 0) of the answer, or of a given one, best first.
 
-        Each comes with the answer that would follow.
+        `answer` is a text, or the ids of its tokens, that the answer begins with; ids that end in </s> are all of it.
+        Each alternative comes with the answer that would follow.
         """
         encoded, size = self._searchable(text), self.target_tokenizer.size
         if not 1 <= count <= size:
             raise UserError(f"count: must be from 1 to the {size} tokens of the model, not {count}")
         options = self.search_options({"beam": 1})
-        [[best]] = self.engine.decode([encoded], self.encode_prefixes(answer or "", 1), options, [(0,)])
-        tokens = list(best.tokens)
+        tokens = self._begun_answer(encoded, answer or "", options)
         if not 0 <= position < len(tokens):
             raise UserError(f"position: the answer has {len(tokens)} tokens; choose one of them")
         wide = replace(options, beam=count, max_length=position + 1)
@@ -199,9 +199,27 @@ class Generator:
         pipeline = AnswerPipeline(self.engine, self.codec, {}, options, self.flag_limits)
         answers = pipeline.alternatives(encoded, [best for [best, *_] in continued])
         found = [
-            TokenAlternative(it.tokens[position], math.exp(it.log_probs[position]), it.text) for it in answers
-        ]  # fmt: skip
-        return sorted(found, key=lambda alternative: -alternative.probability)
+            TokenAlternative(
+                token=it.tokens[position],
+                probability=math.exp(it.log_probs[position]),
+                text=it.text,
+                token_id=it.token_ids[position],
+                log_prob=it.log_probs[position],
+                token_ids=it.token_ids,
+            )
+            for it in answers
+        ]
+        return sorted(found, key=lambda alternative: -alternative.log_prob)
+
+    def _begun_answer(self, encoded: EncodedInput, answer: str | list[int], options: SearchOptions) -> list[int]:
+        """The ids of an answer that begins as the given one does; ids that end in </s> are the whole of it."""
+        ended = isinstance(answer, list) and answer[-1:] == [self.codec.end]
+        begun = answer[:-1] if isinstance(answer, list) and ended else answer
+        [prefix] = self.encode_prefixes(begun, 1)
+        if ended:
+            return [*prefix, self.codec.end]
+        [[best]] = self.engine.decode([encoded], [prefix], options, [(0,)])
+        return list(best.tokens)
 
     def tree(
         self, text: str, *, prefix: str | list[int] = "", pruned: int = 3, **options: Unpack[SearchKeywords]
@@ -222,7 +240,7 @@ class Generator:
         if given := [name for name in after if cast("dict[str, float]", options).get(name)]:
             raise UserError(f"tree: {given[0]} reranks answers after the search; leave it out")
         encoded, [forced] = self._searchable(text, chosen.max_length), self.encode_prefixes(prefix, 1)
-        recorder = TraceRecorder(pruned)
+        recorder = TraceRecorder(pruned, len(forced))
         [best, *_] = self.engine.observe(encoded, forced, chosen, (0,), recorder)
         tree = recorder.tree(best)
         symbols = self.target_tokenizer.symbols([node.token for node in tree.nodes])

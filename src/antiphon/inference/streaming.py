@@ -73,8 +73,9 @@ def watch_answer(
     sent = ""
     for number, encoded in enumerate(prepared.parts):
         before = " ".join(part.text for part in parts if part.text)
-        observer = _StepObserver(generator, encoded, update, pruned, number, before, sent)
-        answer, tree = _watch_part(prepared, number, encoded, pipeline, observer)
+        prefix = prepared.prefix if number == 0 else []
+        observer = _StepObserver(generator, encoded, update, pruned, number, before, sent, len(prefix))
+        answer, tree = _watch_part(prepared, number, encoded, prefix, pipeline, observer)
         sent = observer.sent
         parts.append(answer)
         trees.append(TokenTree(tree, observer.symbols, list(pipeline.options.reranking)))
@@ -93,8 +94,9 @@ class _StepObserver:
         part: int,
         before: str,
         sent: str,
+        forced: int,
     ) -> None:
-        self.recorder, self.pruned = TraceRecorder(pruned), pruned
+        self.recorder, self.pruned = TraceRecorder(pruned, forced), pruned
         self.symbols: list[str] = []
         self.sent = sent  # all texts of updates
         self._tokenizer, self._codec, self._encoded = generator.target_tokenizer, generator.codec, encoded
@@ -127,10 +129,14 @@ class _StepObserver:
 
 
 def _watch_part(
-    prepared: PreparedText, number: int, encoded: EncodedInput, pipeline: AnswerPipeline, observer: _StepObserver
+    prepared: PreparedText,
+    number: int,
+    encoded: EncodedInput,
+    prefix: list[int],
+    pipeline: AnswerPipeline,
+    observer: _StepObserver,
 ) -> tuple[Generation, SearchTree]:
     if encoded.skip:
         return pipeline.skipped(encoded), SearchTree(())
-    forced = prepared.prefix if number == 0 else []
-    found = pipeline.engine.observe(encoded, forced, pipeline.options, (*prepared.key, number), observer)
+    found = pipeline.engine.observe(encoded, prefix, pipeline.options, (*prepared.key, number), observer)
     return pipeline.build(encoded, found), observer.recorder.tree(found[0])

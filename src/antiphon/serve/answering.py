@@ -145,7 +145,7 @@ class Answering:
         self.server.check_size([body.inputs])
         payload: Message = {
             "inputs": [body.inputs], "options": api_schema.search_keywords(body), "prefix": body.prefix,
-            "return": list(body.returned), "search": body.search,
+            "return": list(body.returned), "search": body.search, "pruned": body.pruned,
         }  # fmt: skip
         return self.server.model(body.model), payload, self.server.timeout(body.timeout)
 
@@ -159,7 +159,7 @@ class Answering:
         self.server.check_size([body.inputs])
         payload: Message = {
             "inputs": [body.inputs], "options": api_schema.search_keywords(body), "prefix": body.prefix,
-            "pruned": body.pruned,
+            "return": list(body.returned), "pruned": body.pruned,
         }  # fmt: skip
         return await self._result(request, "search", body.model, payload, body.timeout)
 

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from antiphon._version import __version__
-from antiphon.serve import api_page, api_schema, server_metrics
+from antiphon.serve import api_page, api_responses, api_schema, server_metrics
 from antiphon.serve.answering import Answering
 from antiphon.serve.frames import Message
 from antiphon.serve.models import Model
@@ -58,19 +58,19 @@ def routes(server: Server) -> APIRouter:
     """The routes, bound to a server."""
     router, answering = APIRouter(tags=["antiphon"]), Answering(server)
     bodies: tuple[tuple[str, Any, type[BaseModel], type[BaseModel]], ...] = (
-        ("generate", answering.generate, api_schema.GenerateRequest, api_schema.GenerateResponse),
-        ("score", answering.score, api_schema.ScoreRequest, api_schema.ScoreResponse),
-        ("alternatives", answering.alternatives, api_schema.AlternativesRequest, api_schema.AlternativesResponse),
-        ("search", answering.search, api_schema.SearchRequestBody, api_schema.SearchResponse),
-        ("explain/step", answering.step, api_schema.StepRequest, api_schema.StepResponse),
-        ("map", answering.map, api_schema.MapRequest, api_schema.MapResponse),
+        ("generate", answering.generate, api_schema.GenerateRequest, api_responses.GenerateResponse),
+        ("score", answering.score, api_schema.ScoreRequest, api_responses.ScoreResponse),
+        ("alternatives", answering.alternatives, api_schema.AlternativesRequest, api_responses.AlternativesResponse),
+        ("search", answering.search, api_schema.SearchRequestBody, api_responses.SearchResponse),
+        ("explain/step", answering.step, api_schema.StepRequest, api_responses.StepResponse),
+        ("map", answering.map, api_schema.MapRequest, api_responses.MapResponse),
     )
     for path, handler, body, response in bodies:
-        known = documented(body, response, api_schema.ErrorResponse)
+        known = documented(body, response, api_responses.ErrorResponse)
         router.add_api_route(
             f"/v1/{path}", _handler(handler), methods=["POST"], name=path, summary=body.__doc__, **known
         )
-    stream = documented(api_schema.StreamRequest, api_schema.ErrorResponse, api_schema.ErrorResponse)
+    stream = documented(api_schema.StreamRequest, api_responses.ErrorResponse, api_responses.ErrorResponse)
     stream["responses"][200] = {"description": "Server-sent events.", "content": {"text/event-stream": {}}}
     router.add_api_route(
         "/v1/generate/stream", partial(_stream, answering), methods=["POST"], name="stream",
@@ -118,12 +118,14 @@ def _add_state_routes(router: APIRouter, server: Server) -> None:
 
     state: dict[int | str, dict[str, Any]] = {200: {"description": "Yes."}, 503: {"description": "Not now."}}
     router.add_api_route(
-        "/info", info, **documented(None, api_schema.InfoResponse, api_schema.ErrorResponse, (401, 403))
+        "/info", info, **documented(None, api_responses.InfoResponse, api_responses.ErrorResponse, (401, 403))
     )
     router.add_api_route("/livez", livez, responses={200: {"description": "Yes."}}, response_model=None)
     for path in ("/readyz", "/health"):
         router.add_api_route(path, readyz, responses=state, response_model=None, name=path[1:])
-    router.add_api_route("/metrics", numbers, response_model=None, responses={401: {"model": api_schema.ErrorResponse}})
+    router.add_api_route(
+        "/metrics", numbers, response_model=None, responses={401: {"model": api_responses.ErrorResponse}}
+    )
     for path, handler in (("/docs", docs), ("/docs/style.css", style), ("/openapi.json", openapi)):
         router.add_api_route(path, handler, include_in_schema=False)
 
@@ -131,7 +133,9 @@ def _add_state_routes(router: APIRouter, server: Server) -> None:
 def _add_run_routes(router: APIRouter, server: Server) -> None:
     """The routes of the runs below the folders that are served."""
     listing = server.runs.listing
-    documented_runs = documented(None, api_schema.RunsResponse, api_schema.ErrorResponse, (401, 403, 404, 422, 503))
+    documented_runs = documented(
+        None, api_responses.RunsResponse, api_responses.ErrorResponse, (401, 403, 404, 422, 503)
+    )
 
     async def runs(request: Request) -> Response:
         await server.read(request)

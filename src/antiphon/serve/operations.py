@@ -10,11 +10,12 @@ from typing import Any, cast
 from antiphon.errors import UserError
 from antiphon.inference.answers import AnswerPipeline
 from antiphon.inference.explain_step import explain_step
-from antiphon.inference.generation import Generation, node_dict
+from antiphon.inference.generation import node_dict
 from antiphon.inference.generator import Generator, PreparedText
 from antiphon.inference.inputs import UnreadableInputError
 from antiphon.inference.options import SearchKeywords, SearchOptions
-from antiphon.inference.streaming import AnswerUpdate, WatchedAnswer, unwatchable, watch_answer
+from antiphon.inference.streaming import AnswerUpdate, unwatchable, watch_answer
+from antiphon.serve.answer_messages import OF_TOKENS, answer_message, watched_message
 from antiphon.serve.attachments import Attachments
 from antiphon.serve.batcher import Part
 from antiphon.serve.frames import Message
@@ -77,7 +78,8 @@ class Operations:
 
     def _answers(self, pipeline: AnswerPipeline, returned: set[str]) -> Callable[[list[PreparedText]], list[Message]]:
         def work(texts: list[PreparedText]) -> list[Message]:
-            return [answer_message(answer, returned) for answer in self.generator.answer(texts, pipeline)]
+            answers = zip(texts, self.generator.answer(texts, pipeline), strict=True)
+            return [answer_message(answer, returned, self.generator, text) for text, answer in answers]
 
         return work
 
@@ -87,12 +89,14 @@ class Operations:
         pipeline: AnswerPipeline,
         returned: set[str],
         update: Callable[[AnswerUpdate], None] = lambda _: None,
+        pruned: int = PRUNED,
     ) -> Part:
         """A search whose steps are seen."""
 
         def work(_: list[Any]) -> list[Message]:
-            pruned = PRUNED if "tree" in returned else 0
-            return [watched_message(watch_answer(self.generator, text, pipeline, update, pruned=pruned), returned)]
+            most = pruned if "tree" in returned else 0
+            watched = watch_answer(self.generator, text, pipeline, update, pruned=most)
+            return [watched_message(watched, returned, self.generator, text)]
 
         return Part(None, work)
 
@@ -109,20 +113,18 @@ class Operations:
             work = self._answers(pipeline, returned)
             return Plan([Part(text, work)], lambda results: {"output": results[0]})
         update = update_sender(emit, search=shown)
-        return Plan([self._watched_part(text, pipeline, returned, update)], lambda results: {"output": results[0]})
+        pruned = payload.get("pruned", PRUNED)
+        part = self._watched_part(text, pipeline, returned, update, pruned)
+        return Plan([part], lambda results: {"output": results[0]})
 
     def _search(self, payload: Message) -> Plan:
         """The answer to one text and the tree of the search for it, from a prefix if one is given."""
-        pipeline = self._pipeline(payload)
+        pipeline = self._pipeline({**payload, "search": True})
         refuse_unwatchable(self.generator, pipeline, "search")
         [text] = self._prepare(payload, pipeline)
-
-        def work(_: list[Any]) -> list[Message]:
-            pruned = payload.get("pruned", PRUNED)
-            watched = watch_answer(self.generator, text, pipeline, pruned=pruned)
-            return [watched_message(watched, {"tree", "tokens", "log_probs", *payload.get("return", ())})]
-
-        return Plan([Part(None, work)], lambda results: {"output": results[0]})
+        returned = {"tree", *OF_TOKENS, *payload.get("return", ())}
+        part = self._watched_part(text, pipeline, returned, pruned=payload.get("pruned", PRUNED))
+        return Plan([part], lambda results: {"output": results[0]})
 
     def _score(self, payload: Message) -> Plan:
         """log p of given targets."""
@@ -190,10 +192,12 @@ class Operations:
         shown = not {"log_probs", "tree"}.isdisjoint(returned) or payload.get("search", False)
         options = self.generator.search_options({**keywords, "log_probs": shown})
         self._refuse_large(options)
-        weights = "attention" in returned
-        if weights and not self.generator.engine.has_attention:
+        weights, heads, engine = "attention" in returned, "heads" in returned, self.generator.engine
+        if weights and not engine.has_attention:
             raise invalid("return: this model returns no attention; leave attention out", param="return")
-        return self.generator.pipeline(options, weights=weights)
+        if heads and not engine.has_heads:
+            raise invalid("return: this model returns no single layers and heads; leave heads out", param="return")
+        return self.generator.pipeline(options, weights=weights, heads=heads)
 
     def _refuse_large(self, options: SearchOptions) -> None:
         size = options.width * options.n_best * options.max_length
@@ -229,32 +233,6 @@ def prompt_length(text: PreparedText) -> int:
 def unreadable(error: UnreadableInputError) -> list[str]:
     """The problems without the paths of the files, which are the server's own."""
     return [f"inputs[{number - 1}]: {fact}" for number, _, fact in error.faults]
-
-
-def answer_message(answer: Generation, returned: set[str]) -> Message:
-    """An answer as the API returns it."""
-    message: Message = {"text": answer.text, "score": answer.score, "flags": answer.flags}
-    shown = [name for name in ("tokens", "log_probs") if name in returned]
-    message |= {name: getattr(answer, name) for name in shown}
-    if "attention" in returned:
-        weights = None if answer.weights is None else answer.weights.round(6).tolist()
-        message["attention"] = {"source_tokens": answer.source_tokens, "tokens": answer.tokens, "weights": weights}
-        if answer.copied is not None:
-            message["attention"]["copied"] = answer.copied
-    if "usage" in returned:
-        message["usage"] = {"read": len(answer.source_tokens), "written": len(answer.tokens)}
-    if len(answer.alternatives) > 1:
-        message["alternatives"] = [
-            {"text": one.text, "score": one.score, **{name: getattr(one, name) for name in shown}}
-            for one in answer.alternatives
-        ]
-    return message
-
-
-def watched_message(watched: WatchedAnswer, returned: set[str]) -> Message:
-    """An answer with the tree of its search: a list, for a long text is answered in parts."""
-    message = answer_message(watched.answer, returned)
-    return {**message, "trees": [tree.as_dict() for tree in watched.trees]} if "tree" in returned else message
 
 
 def update_sender(emit: Emit, *, search: bool) -> Callable[[AnswerUpdate], None]:

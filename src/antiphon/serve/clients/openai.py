@@ -16,7 +16,8 @@ from starlette.responses import Response
 
 from antiphon.serve import native
 from antiphon.serve.answering import Answering, Wanted
-from antiphon.serve.api_schema import ErrorResponse, ModelList, parse
+from antiphon.serve.api_responses import ErrorResponse, ModelList
+from antiphon.serve.api_schema import parse
 from antiphon.serve.attachments import ClientInput
 from antiphon.serve.frames import Message
 from antiphon.serve.models import Model
