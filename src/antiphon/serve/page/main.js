@@ -8,6 +8,7 @@ import {Compare} from "./compare.js";
 import {fill, h} from "./dom.js";
 import {SentenceMap} from "./map.js";
 import {Question} from "./question.js";
+import {Runs} from "./runs.js";
 import {openCode, openSave} from "./save.js";
 import {search} from "./search.js";
 import {Step} from "./step.js";
@@ -20,6 +21,7 @@ const VIEWS = {
   step: {title: "Step", View: Step},
   map: {title: "Map", View: SentenceMap},
   compare: {title: "Compare", View: Compare},
+  runs: {title: "Runs", View: Runs},
 };
 
 const made = new Map(); // the views that have been opened
@@ -33,6 +35,8 @@ function current() {
 }
 
 function show(changed) {
+  if (changed.has("models")) fill(document.getElementById("model"), state.models.map((model) => h("option", {value: model.name}, model.name)));
+  if (changed.has("models") || changed.has("model")) document.getElementById("model").value = state.model;
   question.update(changed);
   const view = current();
   const frame = document.getElementById("view");
@@ -69,7 +73,6 @@ function makeFrame() {
     tool("Save this view", "⤓", (event) => openSave(event.currentTarget, current(), state)),
     tool("The request as curl and Python", "</>", (event) => openCode(event.currentTarget)));
   const models = document.getElementById("model");
-  fill(models, state.models.map((model) => h("option", {value: model.name}, model.name)));
   models.addEventListener("change", () => {
     const next = fromAddress(`#${state.view}`, state.models.filter((model) => model.name === models.value));
     enter({...next, inputs: sameText(next.inputs), files: {}});
@@ -108,8 +111,8 @@ async function start() {
   document.documentElement.dataset.theme = localStorage.getItem("antiphon-theme") ?? (dark.matches ? "dark" : "light");
   dark.addEventListener("change", () => localStorage.getItem("antiphon-theme") ?? setTheme(dark.matches ? "dark" : "light"));
   try {
-    const {models, limits} = await get("/info");
-    Object.assign(state, {models, limits});
+    const {models, limits, runs} = await get("/info");
+    Object.assign(state, {models, limits, runs});
   } catch (error) {
     question.showProblem(error);
     return;
@@ -120,8 +123,8 @@ async function start() {
   const [only] = Object.keys(next.inputs);
   const [example] = state.models.find((model) => model.name === next.model)?.examples ?? [];
   if (example && !next.inputs[only]) next.inputs[only] = example;
-  change({...next, models: state.models}, {asks: true});
-  document.getElementById("model").value = state.model;
+  if (!state.models.length || (state.runs && !location.hash)) next.view = "runs";
+  change({...next, models: state.models}, {asks: state.models.length > 0});
 }
 
 start();

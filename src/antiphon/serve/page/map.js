@@ -6,7 +6,7 @@ import {named} from "./search.js";
 import {change, enter, facts, state} from "./store.js";
 
 const [WIDTH, HEIGHT, EDGE] = [1080, 560, 40];
-const COLOURS = ["var(--accent)", "var(--warn)", "#2c8a57", "#8a5bb5", "#a8842c", "#3b8f9c"];
+const COLOURS = ["var(--accent)", "var(--warn)", "var(--third)", "var(--fourth)", "var(--fifth)", "var(--ink-3)"];
 
 export class SentenceMap {
   constructor() {

@@ -28,7 +28,10 @@ export class Question {
     if (changed.has("files")) this.showFields();
     if (changed.has("result") || changed.has("prefix")) this.showAnswer();
     if (changed.has("position")) this.select();
-    if (changed.has("view")) this.menu.close();
+    if (changed.has("view")) {
+      this.menu.close();
+      this.showTexts();
+    }
   }
 
   showFields() {
@@ -274,7 +277,7 @@ function spaced(token) {
 
 function grow(area) {
   area.style.height = "auto";
-  area.style.height = `${Math.min(area.scrollHeight, 260)}px`;
+  if (area.scrollHeight) area.style.height = `${Math.min(area.scrollHeight, 260)}px`;
 }
 
 function hover(event, on) {

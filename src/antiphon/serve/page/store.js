@@ -3,6 +3,7 @@
 export const state = {
   models: [], // the facts of /info
   limits: {},
+  runs: false, // the server has a folder of runs
   model: "",
   inputs: {}, // text of each source by its name
   files: {}, // {name: {url, base64, kind, title}} of each source that is a file
