@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from importlib import resources
 
 from fastapi import APIRouter
@@ -25,21 +26,26 @@ def routes() -> APIRouter:
     folder = resources.files("antiphon.serve") / "page"
     files = {entry.name: entry.read_bytes() for entry in folder.iterdir() if entry.name.rpartition(".")[2] in KINDS}
 
-    async def index() -> Response:
-        return _file("index.html", files)
+    packed = {name: gzip.compress(content, mtime=0) for name, content in files.items()}
+
+    async def index(request: Request) -> Response:
+        return answer("index.html", request)
 
     async def file(request: Request) -> Response:
         name = request.path_params["name"]
         if name not in files:
             raise Refusal(404, "unknown_path", f"there is no file {name[:100]!r} of the page")
-        return _file(name, files)
+        return answer(name, request)
+
+    def answer(name: str, request: Request) -> Response:
+        headers = {
+            "Content-Security-Policy": POLICY,
+            "Content-Type": f"{KINDS[name.rpartition('.')[2]]}; charset=utf-8",
+        }
+        if "gzip" in request.headers.get("accept-encoding", ""):
+            return Response(packed[name], headers={**headers, "Content-Encoding": "gzip", "Vary": "Accept-Encoding"})
+        return Response(files[name], headers=headers)
 
     router.add_api_route("/", index, methods=["GET"])
     router.add_api_route("/page/{name}", file, methods=["GET"])
     return router
-
-
-def _file(name: str, files: dict[str, bytes]) -> Response:
-    kind = KINDS[name.rpartition(".")[2]]
-    headers = {"Content-Security-Policy": POLICY, "Content-Type": f"{kind}; charset=utf-8"}
-    return Response(files[name], headers=headers)

@@ -66,13 +66,36 @@ export class Answer {
   }
 }
 
-/** The words of a text; those that another one does not have in this place stand out. */
+/** The words of a text; those that another one does not have in this order stand out. */
 export function differing(text, other) {
   const [words, others] = [text.split(" "), other.split(" ")];
-  let front = 0;
-  while (front < words.length && front < others.length && words[front] === others[front]) front += 1;
-  let back = 0;
-  while (back < words.length - front && back < others.length - front && words.at(-1 - back) === others.at(-1 - back)) back += 1;
-  const [first, last] = [front, words.length - back];
-  return [words.slice(0, first).join(" "), first ? " " : "", first < last ? h("mark", {}, words.slice(first, last).join(" ")) : null, back && first < last ? " " : "", words.slice(last).join(" ")];
+  const common = longestCommon(words, others);
+  const runs = [];
+  words.forEach((word, place) => {
+    const same = common.has(place);
+    if (runs.at(-1)?.same === same) runs.at(-1).words.push(word);
+    else runs.push({same, words: [word]});
+  });
+  return runs.flatMap(({same, words: run}, place) => [place ? " " : "", same ? run.join(" ") : h("mark", {}, run.join(" "))]);
+}
+
+/** The places of the words that stand in both lists in the same order. */
+function longestCommon(words, others) {
+  if (words.length * others.length > 250_000) return new Set(words.keys());
+  const lengths = words.map(() => new Uint16Array(others.length + 1));
+  lengths.push(new Uint16Array(others.length + 1));
+  for (let i = words.length - 1; i >= 0; i -= 1) {
+    for (let j = others.length - 1; j >= 0; j -= 1) {
+      lengths[i][j] = words[i] === others[j] ? lengths[i + 1][j + 1] + 1 : Math.max(lengths[i + 1][j], lengths[i][j + 1]);
+    }
+  }
+  const found = new Set();
+  for (let i = 0, j = 0; i < words.length && j < others.length;) {
+    if (words[i] === others[j]) {
+      found.add(i);
+      [i, j] = [i + 1, j + 1];
+    } else if (lengths[i + 1][j] >= lengths[i][j + 1]) i += 1;
+    else j += 1;
+  }
+  return found;
 }

@@ -1,10 +1,11 @@
 // Two models on the same input: answers, beams, and attention on one scale.
 
 import {differing} from "./answer.js";
+import {get} from "./api.js";
 import {matrix} from "./attention.js";
 import {Beam} from "./beam.js";
 import {fill, h, number, shown, table} from "./dom.js";
-import {emptyResult, follow} from "./search.js";
+import {emptyResult, follow, opened} from "./search.js";
 import {change, facts, state} from "./store.js";
 
 export class Compare {
@@ -21,19 +22,36 @@ export class Compare {
   }
 
   update(changed) {
-    const others = state.models.filter(({name}) => name !== state.model);
-    const same = (model) => JSON.stringify(model.sources) === JSON.stringify(facts().sources);
-    fill(this.note, others.length ? "" : "This server has one model. Start it with several: antiphon serve RUN RUN");
-    fill(this.other, others.map(({name}) => h("option", {value: name}, name)));
-    const best = others.find(({name}) => name === state.params.with) ?? others.find(same) ?? others[0];
+    const best = this.chooseOther();
     this.element.classList.toggle("without", !best);
     if (!best) return;
-    this.other.value = best.name;
     const {result} = state;
     this.results[0] = result;
     const wanted = result?.output && `${best.name} ${JSON.stringify([result.input, result.options])}`;
     if (result?.status === "done" && wanted !== this.asked) this.ask(best.name, wanted);
     this.draw(changed);
+  }
+
+  /** The model to compare with: the one that is named, or one that reads the same sources. */
+  chooseOther() {
+    if (state.runs && !this.runs) this.loadRuns();
+    const loaded = state.models.filter(({name}) => name !== state.model);
+    const names = [...new Set([...loaded.map(({name}) => name), ...(this.runs ?? [])])].filter((name) => name !== state.model);
+    fill(this.note, names.length ? "" : "This server has one model. Start it with several, or with a folder of runs: antiphon serve RUN RUN");
+    fill(this.other, names.map((name) => h("option", {value: name}, name)));
+    const named = state.params.with;
+    const same = (model) => JSON.stringify(model.sources) === JSON.stringify(facts()?.sources);
+    const best = loaded.find(({name}) => name === named) ?? (named ? null : loaded.find(same) ?? loaded[0]);
+    if (named && !best && names.includes(named)) opened(named).catch((error) => fill(this.note, error.message));
+    this.other.value = best?.name ?? named ?? "";
+    return best;
+  }
+
+  async loadRuns() {
+    this.runs = [];
+    const {runs} = await get("/v1/runs");
+    this.runs = runs.filter(({usable}) => usable).map(({name}) => name);
+    this.update(new Set());
   }
 
   ask(model, wanted) {

@@ -10,7 +10,7 @@ import {SentenceMap} from "./map.js";
 import {Question} from "./question.js";
 import {Runs} from "./runs.js";
 import {openCode, openSave} from "./save.js";
-import {search} from "./search.js";
+import {opened, search} from "./search.js";
 import {Step} from "./step.js";
 import {address, change, enter, fromAddress, onAsk, state, subscribe, undo} from "./store.js";
 
@@ -75,7 +75,7 @@ function makeFrame() {
   const models = document.getElementById("model");
   models.addEventListener("change", () => {
     const next = fromAddress(`#${state.view}`, state.models.filter((model) => model.name === models.value));
-    enter({...next, inputs: sameText(next.inputs), files: {}});
+    enter({...next, inputs: sameText(next.inputs), files: {}, turns: []});
   });
 }
 
@@ -85,8 +85,8 @@ function sameText(inputs) {
   return names.length === 1 && before.length === 1 ? {[names[0]]: before[0]} : inputs;
 }
 
-addEventListener("hashchange", () => {
-  const next = fromAddress(location.hash, state.models);
+addEventListener("hashchange", async () => {
+  const next = fromAddress(location.hash, await withAddressed());
   if (!(next.view in VIEWS)) next.view = "answer";
   const same = JSON.stringify([next.inputs, next.options, next.prefix, next.model]) === JSON.stringify([state.inputs, state.options, state.prefix, state.model]);
   if (same) change({view: next.view, params: next.params, position: next.position});
@@ -106,6 +106,13 @@ addEventListener("keydown", (event) => {
   }
 });
 
+/** The models, with the one that the address names: a run is loaded when it is asked. */
+async function withAddressed() {
+  const name = new URLSearchParams(location.hash.split("?")[1] ?? "").get("model");
+  if (name) await opened(name).catch((error) => question.showProblem(error));
+  return state.models;
+}
+
 async function start() {
   const dark = matchMedia("(prefers-color-scheme: dark)");
   document.documentElement.dataset.theme = localStorage.getItem("antiphon-theme") ?? (dark.matches ? "dark" : "light");
@@ -118,7 +125,7 @@ async function start() {
     return;
   }
   makeFrame();
-  const next = fromAddress(location.hash, state.models);
+  const next = fromAddress(location.hash, await withAddressed());
   if (!(next.view in VIEWS)) next.view = "answer";
   const [only] = Object.keys(next.inputs);
   const [example] = state.models.find((model) => model.name === next.model)?.examples ?? [];

@@ -12,12 +12,13 @@ const FILES = {image: ["a picture", "image/*"], audio: ["a sound", "audio/*,.wav
 /** The input, the answer, and what is to be said of it. */
 export class Question {
   constructor(element) {
+    this.turns = h("ol", {class: "turns", "aria-label": "Conversation"});
     this.fields = h("div", {class: "fields"});
     this.answer = h("div", {class: "answer", role: "group", "aria-label": "Answer"});
     this.facts = h("p", {class: "answer-facts"});
     this.problem = h("div", {class: "problem", role: "alert"});
     this.menu = new Menu();
-    fill(element, this.fields, h("div", {class: "answer-frame"}, this.answer, this.menu.element), this.facts, this.problem);
+    fill(element, this.turns, this.fields, h("div", {class: "answer-frame"}, this.answer, this.menu.element), this.facts, this.problem);
     this.timer = 0;
     this.answer.addEventListener("keydown", (event) => this.move(event));
   }
@@ -26,6 +27,7 @@ export class Question {
     if (changed.has("model") || changed.has("models")) this.showFields();
     if (changed.has("inputs") && !changed.has("typed")) this.showTexts();
     if (changed.has("files")) this.showFields();
+    if (changed.has("turns") || changed.has("model")) this.showTurns();
     if (changed.has("result") || changed.has("prefix")) this.showAnswer();
     if (changed.has("position")) this.select();
     if (changed.has("view")) {
@@ -97,7 +99,21 @@ export class Question {
     if (event.key !== "Enter" || event.shiftKey) return;
     event.preventDefault();
     clearTimeout(this.timer);
-    search();
+    search().then(() => facts()?.turns && state.result?.output && this.keepTurn());
+  }
+
+  /** The line and its answer join the conversation; the answer stays to be looked at. */
+  keepTurn() {
+    const [[name, text]] = Object.entries(state.inputs);
+    if (!text.trim()) return;
+    change({turns: [...state.turns, text, state.result.output.text], inputs: {[name]: ""}});
+  }
+
+  showTurns() {
+    const {turns} = state;
+    const back = () => change({turns: turns.slice(0, -2), inputs: {[Object.keys(state.inputs)[0]]: turns.at(-2)}});
+    fill(this.turns, turns.map((turn, place) => h("li", {class: place % 2 ? "theirs" : "yours", dir: "auto"}, turn)),
+      turns.length ? h("li", {class: "turn-tools"}, h("button", {type: "button", class: "plain", onclick: back}, "take back"), " ", h("button", {type: "button", class: "plain", onclick: () => change({turns: []})}, "new conversation")) : null);
   }
 
   showAnswer() {
@@ -258,6 +274,7 @@ class Menu {
 /** What stands in the empty field. */
 function placeholder() {
   const model = facts();
+  if (model?.turns) return "Your turn; Enter keeps the answer in the conversation";
   if (model?.kind === "language-model") return "The beginning of a text";
   return model?.examples?.length ? `For example: ${model.examples[0]}` : "Type a source; the answer follows while you type";
 }

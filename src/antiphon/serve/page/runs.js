@@ -1,8 +1,9 @@
 // Runs below a folder: live curves, samples, differences; a run in training can be asked at once.
 
-import {ApiError, get, post} from "./api.js";
+import {ApiError, get} from "./api.js";
 import {figure, fill, h, number, s, say, table} from "./dom.js";
-import {change, enter, fromAddress, state} from "./store.js";
+import {opened} from "./search.js";
+import {enter, fromAddress, state} from "./store.js";
 
 const [LIST, LOG] = [4000, 1500]; // milliseconds between two looks
 const [WIDTH, HEIGHT, LEFT, BOTTOM] = [1080, 320, 56, 34];
@@ -85,12 +86,11 @@ export class Runs {
     fill(button, "loading …");
     say(`loading ${name}`);
     try {
-      const model = await post("/v1/run/open", {name}, {quiet: true});
-      const models = [...state.models.filter((one) => one.name !== name), model];
+      const model = await opened(name);
       const next = fromAddress("#answer", [model]);
       const [only] = Object.keys(next.inputs);
       if (model.examples?.[0]) next.inputs[only] = model.examples[0];
-      enter({...next, files: {}, models});
+      enter({...next, files: {}, turns: []});
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       fill(this.problem, error.message);

@@ -10,10 +10,17 @@ export function input() {
   const sources = facts()?.sources ?? [];
   if (sources.length < 2) {
     const [{name, kind} = {name: "text", kind: "text"}] = sources;
-    return kind === "text" ? state.inputs[name] || null : state.files[name]?.base64 ?? null;
+    return kind === "text" ? inConversation(state.inputs[name]) : state.files[name]?.base64 ?? null;
   }
   const found = Object.fromEntries(sources.map(({name, kind}) => [name, kind === "text" ? state.inputs[name] : state.files[name]?.base64]));
   return Object.values(found).every(Boolean) ? found : null;
+}
+
+/** A line with the turns before it, as many of them as the model was trained with; null if it is empty. */
+function inConversation(text) {
+  const turns = facts()?.turns;
+  if (!text?.trim() || !turns) return text || null;
+  return [...state.turns, text].slice(-turns.most).join(turns.separator);
 }
 
 /** Search for the answer to the input; the state has `result`, which grows while the search goes on. */
@@ -76,7 +83,16 @@ export function body({input: inputs, model, prefix, options, beam}) {
 }
 
 /** The name of a model, where the server has several. */
-export const named = (model) => (state.models.length > 1 ? {model} : {});
+export const named = (model) => (state.models.length > 1 || state.runs ? {model} : {});
+
+/** The facts of a model; a run of the server's folder is loaded first. */
+export async function opened(name) {
+  const known = state.models.find((model) => model.name === name);
+  if (known || !state.runs) return known;
+  const model = await post("/v1/run/open", {name}, {quiet: true});
+  change({models: [...state.models.filter((one) => one.name !== name), model]});
+  return model;
+}
 
 function take(result, event, data) {
   if (event === "text") result.text += data.text;

@@ -6,6 +6,7 @@ export const state = {
   runs: false, // the server has a folder of runs
   model: "",
   inputs: {}, // text of each source by its name
+  turns: [], // of a conversation so far: a line, its answer, and so on
   files: {}, // {name: {url, base64, kind, title}} of each source that is a file
   options: {}, // search options that differ from the model's own
   prefix: [], // ids of the tokens that are locked

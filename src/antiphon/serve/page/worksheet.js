@@ -27,7 +27,7 @@ export function worksheet(step) {
   const rows = [];
   const add = (title, symbol, formula, drawing, values) => {
     count += 1;
-    const height = Math.max(drawing.height, 44);
+    const height = Math.max(drawing.height, 28 + 17 * formulas(symbol, formula).length);
     rows.push(s("g", {transform: `translate(0 ${y})`, class: "sheet-row"}, label(count, title, symbol, formula, values), s("g", {transform: `translate(${LABEL} 0)`}, drawing.element)));
     y += height + GAP;
     width = Math.max(width, LABEL + drawing.width + 12);
@@ -35,7 +35,7 @@ export function worksheet(step) {
   for (const part of step.parts) {
     const sum = SUMS[part.name]?.map((name) => parts[name]);
     if (sum?.every(Boolean)) add(part.name === "context" ? "weighted states and their sum" : "weighted values and their sum", part.symbol, part.formula, weighted(sum[0], sum[1], part, names, column), part.values);
-    else add(TITLES[part.name] ?? part.name, part.symbol, part.formula, drawn(part, names, column), part.values);
+    else add(part.name === "weights" && parts.distribution ? "the position that is read" : TITLES[part.name] ?? part.name, part.symbol, part.formula, drawn(part, names, column), part.values);
   }
   add("the most probable tokens", "", "softmax over the vocabulary", tokens(step), step.most_probable);
   if (step.layers.length) add("the residual stream", "", "norms: before, what is added, after", residual(step), step.layers);
