@@ -84,7 +84,7 @@ class RunListing:
         }
 
     def log(self, name: str, after: int) -> Message:
-        """The rows of a training's log behind the first `after` bytes, at most so many at once."""
+        """The rows of a training's log behind the first `after` bytes, a bounded part of it at a time."""
         path = self.path(name)
         content = _bytes_after(path / "log.jsonl", after)
         end = content.rfind(b"\n") + 1
