@@ -21,7 +21,7 @@ __all__ = ["Conversation", "Exchange", "TurnFormat"]
 
 @dataclass(frozen=True)
 class TurnFormat:
-    """How the training sources hold a dialogue, the latest turn last. The default: each source is one turn."""
+    """The form in which training sources hold a dialogue, the latest turn last. The default: one turn, no more."""
 
     separator: str = ""  # the text between two turns, with its spaces
     most: int = 1  # turns of a source
@@ -65,11 +65,11 @@ class Conversation:
 
     @property
     def turns(self) -> list[str]:
-        """What was said so far, by both sides in turn."""
+        """The turns so far: a line, its answer, and so on."""
         return [turn for exchange in self.exchanges for turn in (exchange.text, exchange.answer.text)]
 
     def source(self, text: str) -> str:
-        """What the model would read for the answer to `text`."""
+        """The source that the model would read to answer `text`."""
         return self.generator.turns.source([*self.turns, text])
 
     def say(self, text: str, *, weights: bool = True) -> Generation:
