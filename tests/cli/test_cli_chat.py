@@ -17,6 +17,7 @@ from untrained_models import LogitBias, untrained_model
 
 import antiphon as library
 from antiphon.cli.chat import converse
+from antiphon.cli.train import NOTHING_LEARNT
 from antiphon.data.tokenizers import WordTokenizer
 from antiphon.errors import UserError
 from antiphon.inference.conversation import Conversation, TurnFormat
@@ -103,6 +104,16 @@ def test_a_model_that_was_trained_with_single_turns_says_so(antiphon: Command, m
     fact = "the training sources of this model have one turn each (data.turns), so each line is answered by itself"
     assert ended.err == f"antiphon: {fact}\n"
     assert ended.lines == [one.text for one in library.load(model).generate(["a b", "b c d"])]
+
+
+def test_a_dialogue_is_trained_and_talked_to(antiphon: Command, tiny: Path, tmp_path: Path) -> None:
+    run = str(tmp_path / "run")
+    trained = antiphon("train", str(tiny), "data.turns=b", "training.max_updates=1", "--out", run)
+    assert trained.code in (0, NOTHING_LEARNT)
+    assert f" chat {run}, " in trained.err, "what to do next"
+    ended = antiphon("chat", run, stdin=b"a\n")
+    assert (ended.code, len(ended.lines)) == (0, 1)
+    assert "the model reads the last 2 turns" in ended.err, "a b c has two, and no line is long enough for more"
 
 
 def test_models_and_options_that_do_not_fit(antiphon: Command, tmp_path: Path, talker: str) -> None:
