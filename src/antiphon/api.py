@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Unpack, get_args
 
 from numpy.typing import NDArray
 
@@ -16,8 +16,10 @@ from antiphon.arguments import (
     refuse,
     usable_config,
     whole_config,
+    wrong_choice,
     wrong_config,
     wrong_run,
+    wrong_texts,
     wrong_type,
 )
 from antiphon.autoconfig.columns import is_table
@@ -33,6 +35,7 @@ from antiphon.errors import ConfigError, UserError
 from antiphon.evaluation.evaluate import Evaluation, evaluate_examples
 from antiphon.export.base import export_model as write_export
 from antiphon.export.huggingface_read import import_folder
+from antiphon.inference.conversation import Conversation
 from antiphon.inference.engine import LoadedModel
 from antiphon.inference.ensemble import Combine, ensemble_of
 from antiphon.inference.explain_step import explain_step as work_out_step
@@ -55,9 +58,9 @@ from antiphon.training.run import train_run
 from antiphon.training.side_models import make_joint, make_shortlist
 
 __all__ = [
-    "CheckReport", "check", "evaluate", "explain", "explain_step", "export_model", "import_model", "init", "joint",
-    "load", "map_sentences", "positions", "read_examples", "read_inputs", "read_sentences", "score", "shortlist",
-    "train", "tree",
+    "CheckReport", "chat", "check", "evaluate", "explain", "explain_step", "export_model", "import_model", "init",
+    "joint", "load", "map_sentences", "positions", "read_examples", "read_inputs", "read_sentences", "score",
+    "shortlist", "train", "tree",
 ]  # fmt: skip
 
 
@@ -277,8 +280,20 @@ def explain_step(
     return work_out_step(_opened(run), text, position, answer=answer, layer=layer, head=head, count=count)
 
 
-def positions(generator: Generator, out: str | Path) -> dict[str, NDArray[Any]]:
-    """Draw the positional encoding of each part that has one, and return the tables [position, dimension]."""
+def chat(run: AnyRun, **options: Unpack[SearchKeywords]) -> Conversation:
+    """Begin a conversation with a model; `say` is the next turn.
+
+    A model that was trained with `data.turns` reads as many turns before each answer as its training sources had at
+    most; others answer each turn by itself.
+    """
+    refuse(wrong_run(run))
+    return Conversation(_opened(run), **options)
+
+
+def positions(run: AnyRun, out: str | Path) -> dict[str, NDArray[Any]]:
+    """Draw the positional encoding of each part of a run that has one; return the tables [position, dimension]."""
+    refuse(wrong_run(run), wrong_type("out", out, (str, Path), "a file name"))
+    generator = _opened(run)
     tables = position_tables(generator.model, generator.config)
     if not tables:
         raise UserError(
@@ -341,7 +356,7 @@ def _sources_alone(data: DataConfig) -> DataConfig:
 
 
 def map_sentences(
-    generator: Generator,
+    run: AnyRun,
     sentences: list[str],
     out: str | Path | None = None,
     *,
@@ -350,10 +365,13 @@ def map_sentences(
 ) -> SentenceMap:
     """Sentences as points, from the encoder's states by PCA: PNG or SVG by the suffix of `out`.
 
-    `pool` makes one vector of a sentence's states: last, mean or max. None is last for recurrent networks and for
-    networks without an encoder, mean for the other encoders.
+    `run` is a folder or a loaded model. `pool` makes one vector of a sentence's states: last, mean or max. None is last
+    for recurrent networks and for networks without an encoder, mean for the other encoders.
     """
-    sentence_map = make_map(generator, sentences, pool)
+    file = None if out is None else wrong_type("out", out, (str, Path), "a file name")
+    choice = wrong_choice("pool", pool, get_args(Pool))
+    refuse(wrong_run(run), wrong_texts("sentences", sentences), file, choice, wrong_type("title", title, str, "a text"))
+    sentence_map = make_map(_opened(run), list(sentences), pool)
     if out is not None:
         draw_map(sentence_map, Path(out), title)
     return sentence_map

@@ -14,8 +14,8 @@ from antiphon.errors import ConfigError, DataError, UserError
 from antiphon.inference.generator import Generator
 
 __all__ = [
-    "AnyConfig", "AnyRun", "file_names", "readable_examples", "refuse", "usable_config", "whole_config", "wrong_config",
-    "wrong_run", "wrong_type",
+    "AnyConfig", "AnyRun", "file_names", "readable_examples", "refuse", "usable_config", "whole_config", "wrong_choice",
+    "wrong_config", "wrong_run", "wrong_texts", "wrong_type",
 ]  # fmt: skip
 
 AnyConfig: TypeAlias = Config | str | Path | Mapping[str, Any]
@@ -33,6 +33,18 @@ def wrong_type(name: str, value: object, kinds: type | tuple[type, ...], wanted:
     if isinstance(value, kinds):
         return None
     return f"{name}: a value of type {type(value).__name__} is given; give {wanted}"
+
+
+def wrong_choice(name: str, value: object, choices: Sequence[str]) -> str | None:
+    return None if value is None or value in choices else f"{name}: {value!r}; choose {', '.join(choices)}, or None"
+
+
+def wrong_texts(name: str, value: object) -> str | None:
+    """The sentence for an argument that is not a list of texts; None if it is."""
+    if not isinstance(value, list | tuple):
+        return wrong_type(name, value, list, "a list of texts (of a Series: .tolist())")
+    wrong = (wrong_type(f"{name}[{place}]", text, str, "a text") for place, text in enumerate(value))
+    return next((problem for problem in wrong if problem), None)
 
 
 def wrong_run(run: object) -> str | None:

@@ -17,6 +17,7 @@ COMMANDS = [
     "check",
     "train",
     "generate",
+    "chat",
     "score",
     "evaluate",
     "explain",

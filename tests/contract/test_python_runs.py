@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import torch
+from tiny_generators import tiny_folder
 from tiny_runs import BASE, WORDS, Ran, same
 from tiny_runs import Watch as Silent
 
@@ -120,6 +121,60 @@ def test_evaluate_score_and_explain_take_a_path_or_a_model(plain: Path, tmp_path
     assert antiphon.explain(plain, "ab", tmp_path / "a.png").text == model.generate("ab").text
     with pytest.raises(UserError, match="not one line can be used"):
         antiphon.score(model, [("a", "")])
+
+
+def test_positions_and_maps_take_a_path_or_a_model(plain: Path, tmp_path: Path) -> None:
+    model, sentences = antiphon.load(plain), ["ab", "ba", "cd"]
+    by_path = antiphon.map_sentences(plain, sentences, tmp_path / "map.png")
+    by_model = antiphon.map_sentences(model, sentences)
+    assert by_path.plane.points.tolist() == by_model.plane.points.tolist()
+    assert (tmp_path / "map.png").is_file()
+    transformer = tiny_folder("transformer", tmp_path / "transformer")
+    by_path, by_model = (
+        antiphon.positions(run, tmp_path / "p.png") for run in (transformer, antiphon.load(transformer))
+    )
+    assert list(by_path) == list(by_model) == ["sinusoidal positions, encoder and decoder"]
+    assert (tmp_path / "p.png").is_file()
+    with pytest.raises(UserError, match="there is none to draw"):
+        antiphon.positions(str(plain), tmp_path / "none.png")
+
+
+def test_wrong_arguments_of_positions_and_maps_get_a_sentence_each(plain: Path) -> None:
+    with pytest.raises(UserError) as caught:
+        antiphon.positions(3, None)  # type: ignore[arg-type]
+    assert caught.value.problems == [
+        "run: a value of type int is given; give the folder of a run, or what antiphon.load returned",
+        "out: a value of type NoneType is given; give a file name",
+    ]
+    with pytest.raises(UserError) as caught:
+        antiphon.map_sentences([plain], "ab", 3, pool="median", title=5)  # type: ignore[arg-type]
+    assert caught.value.problems == [
+        "run: a value of type list is given; give the folder of a run, or what antiphon.load returned",
+        "sentences: a value of type str is given; give a list of texts (of a Series: .tolist())",
+        "out: a value of type int is given; give a file name",
+        "pool: 'median'; choose last, mean, max, or None",
+        "title: a value of type int is given; give a text",
+    ]
+    with pytest.raises(UserError, match=r"sentences\[1\]: a value of type float is given; give a text"):
+        antiphon.map_sentences(plain, ["a", float("nan")])  # type: ignore[list-item]
+
+
+def test_a_dialogue_keeps_its_turns_with_the_model(tmp_path: Path) -> None:
+    """An older run learns them, too, when `data.turns` is added: no update depends on it."""
+    talk = [(f"{left}|{right}" if place % 3 else left, right) for place, (left, right) in enumerate(PAIRS)]
+    values = config(talk, max_updates=2)
+    old = antiphon.train(values, tmp_path / "run", display=None)
+    assert antiphon.chat(old).generator.turns.most == 1
+    values["data"]["turns"] = "|"
+    run = antiphon.train(values, old, display=None)
+    conversation = antiphon.chat(run, beam=2)
+    first = conversation.say("ab")
+    assert conversation.say("ba").spans[0].text == f"{first.text}|ba"
+    assert antiphon.chat(antiphon.load(run)).generator.turns == conversation.generator.turns
+    exported = antiphon.export_model(run, "onnx", tmp_path / "onnx")
+    assert antiphon.chat(exported).generator.turns == conversation.generator.turns
+    both = antiphon.load([run, run])
+    assert antiphon.chat(both, beam=2).say("ab").text == first.text
 
 
 def test_a_broken_dict_is_checked_as_a_file_is(tmp_path: Path) -> None:

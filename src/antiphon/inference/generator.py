@@ -14,6 +14,7 @@ from antiphon.data.source import Source
 from antiphon.data.tokenizers import Tokenizer, text_source
 from antiphon.errors import UserError
 from antiphon.inference.answers import AnswerPipeline
+from antiphon.inference.conversation import TurnFormat
 from antiphon.inference.engine import Engine, EngineModel, LoadedModel, TorchEngine
 from antiphon.inference.flags import unknown_flags
 from antiphon.inference.generation import Generation, ScoredTarget, TokenAlternative, TokenTree, join_parts
@@ -62,13 +63,14 @@ class Generator:
         self.source: Source = loaded.source
         self.target_tokenizer: Tokenizer = loaded.target_tokenizer
         self.check = check  # called before each step; it may raise an exception, which stops the search
-        self.codec = build_codec(self.config, self.source, self.target_tokenizer, _front_ends(loaded))
+        self.rerankers, self.flag_limits = loaded.rerankers, loaded.flag_limits
+        turns, self.turns = self.flag_limits.turns, self.flag_limits.turns or TurnFormat()
+        self.codec = build_codec(self.config, self.source, self.target_tokenizer, _front_ends(loaded), turns)
         self.engine: Engine = (
             loaded.engine
             if isinstance(loaded, EngineModel)
             else TorchEngine(self.config, loaded.model, self.codec, check)
         )
-        self.rerankers, self.flag_limits = loaded.rerankers, loaded.flag_limits
         self.limits = Limits.of(self.config, self.codec.context_length)
 
     def __repr__(self) -> str:

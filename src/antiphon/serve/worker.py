@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 import traceback
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -131,6 +132,7 @@ def model_facts(generator: Generator, runs: list[Path], threads: int) -> Message
         "attention": engine.has_attention,
         "decoding": {name: getattr(config.decoding, name) for name, option in OPTIONS.items() if option.configured},
         "positions": {"encoder": generator.limits.encoder, "decoder": generator.limits.decoder},
+        "turns": None if generator.flag_limits.turns is None else asdict(generator.flag_limits.turns),
         "threads": threads,
         "sha256": [weights_sha256(run) for run in runs],
         "versions": {"antiphon": __version__, "torch": torch.__version__, "python": platform.python_version()},
