@@ -26,6 +26,7 @@ COMMANDS = [
     "shortlist",
     "export",
     "import",
+    "serve",
     "bench",
     "recipes",
     "cache",

@@ -32,7 +32,9 @@ COMMANDS = {
 def chat(
     run: RunArgument, also: WithOption = None, combine: CombineOption = None, **options: Unpack[SearchKeywords]
 ) -> None:
-    """Talk to a model: each answer takes into account as many turns as the model was trained with (data.turns).
+    """Talk to a model, which remembers the latest turns.
+
+    Each answer takes into account as many of them as the model was trained with (data.turns).
 
     In a terminal > asks for a line; from a pipe each line gets one line of answer, and an empty one an empty answer. A
     line that begins with / is a command: /alternatives, /history, /undo, /reset, /help.

@@ -55,9 +55,10 @@ def serve(
     max_characters: Annotated[int, typer.Option(help="Longest text.")] = 20_000,
     max_positions: Annotated[int, typer.Option(help="Largest product of beam, n_best and max_length.")] = 1_000_000,
 ) -> None:
-    """Answer over HTTP: its own API, and those of OpenAI, DeepL and LibreTranslate.
+    """Answer over HTTP, and show the search on a page.
 
-    Only this machine can reach it, unless --host says otherwise. SIGTERM lets it answer what it has accepted.
+    Besides the page and its own API it speaks those of OpenAI, DeepL and LibreTranslate. Given a folder of runs, it lists
+    them, follows those in training, and loads one when it is asked. Only this machine can reach it, unless --host says otherwise. SIGTERM lets it answer what it has accepted.
     """
     try:
         from antiphon.serve.runner import serve as run_server

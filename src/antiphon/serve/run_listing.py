@@ -71,7 +71,7 @@ class RunListing:
         return sorted(rows, key=lambda row: (row["state"] != "training", row["age"]))
 
     def facts(self, name: str) -> Message:
-        """What is known of a run: its configuration, data, samples and changes."""
+        """Return the facts of a run: its configuration, data, samples and changes."""
         record = read_record(self.path(name))
         return {
             **run_row(name, record.run),
