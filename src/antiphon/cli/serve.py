@@ -57,8 +57,9 @@ def serve(
 ) -> None:
     """Answer over HTTP, and show the search on a page.
 
-    Besides the page and its own API it speaks those of OpenAI, DeepL and LibreTranslate. Given a folder of runs, it lists
-    them, follows those in training, and loads one when it is asked. Only this machine can reach it, unless --host says otherwise. SIGTERM lets it answer what it has accepted.
+    Besides the page and its own API it speaks those of OpenAI, DeepL and LibreTranslate. A folder of runs is listed,
+    its trainings are followed, and a run is loaded when it is asked. Only this machine can reach the server, unless
+    --host says otherwise. SIGTERM lets it answer what it has accepted.
     """
     try:
         from antiphon.serve.runner import serve as run_server
