@@ -45,9 +45,8 @@ def permute(ids: Ints, draw: Random, ends: npt.NDArray[np.bool_]) -> Ints:
 
 def split_sentences(ids: Ints, ends: npt.NDArray[np.bool_]) -> list[Ints]:
     """The sentences of a source: "..." ends one once."""
-    marks = ends[
-        np.where(ids < len(ends), ids, UNK)
-    ]  # with affixes, an unknown word has an id above those of all symbols
+    known = np.where(ids < len(ends), ids, UNK)  # unknown words with affixes have ids above those of all symbols
+    marks = ends[known]
     return np.split(ids, np.flatnonzero(marks[:-1] & ~marks[1:]) + 1)
 
 
