@@ -9,7 +9,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from antiphon.cli.io import say
+from antiphon.cli.io import print_note, say
 from antiphon.text import pack
 from antiphon.training.display import DevSample, LiveDisplay, PlainDisplay, cut_together
 
@@ -133,3 +133,9 @@ def test_a_command_breaks_its_messages_in_a_terminal_only(monkeypatch: pytest.Mo
         lines = stream.getvalue().splitlines()
         assert (len(lines) > 2) == (max(map(len, lines)) <= 80) == stream.isatty()
         assert stream.getvalue().split() == ["antiphon:", *["many", "words"] * 20]
+    for stream in (Terminal(), io.StringIO()):
+        monkeypatch.setattr("sys.stdout", stream)
+        print_note("name", "many words " * 20)
+        lines = stream.getvalue().splitlines()
+        assert (len(lines) > 2) == (max(map(len, lines)) <= 80) == stream.isatty()
+        assert ("\t" in stream.getvalue()) != stream.isatty()
