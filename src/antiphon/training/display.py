@@ -98,6 +98,7 @@ class DevSample(NamedTuple):
 
 
 COLOURS = {"✓": "green", "✗": "red", "·": "dim"}
+NARROWEST = 8  # characters of a column of the table
 SPEED_WIDTH, PADDING_WIDTH = 76, 100  # a narrower terminal has no room for these parts of the bar
 
 
@@ -188,9 +189,9 @@ class LiveDisplay(PlainDisplay):
         cells = {
             "update": f"{int(row['update'])}",
             "epoch": f"{row['epoch']:.1f}",
-            "train loss": f"{row['train_loss']:.3f}",
-            "dev loss": f"{row['dev_loss']:.3f}",
-            **{name: f"{row[name]:.2f}" for name in metrics},
+            "train loss": _figure(row["train_loss"], 3),
+            "dev loss": _figure(row["dev_loss"], 3),
+            **{name: _figure(row[name], 2) for name in metrics},
         }
         shown = _columns_that_fit(list(cells), self.console.width - 2)
         if not self.has_header:
@@ -246,7 +247,13 @@ def _header(names: list[str], *, more: bool) -> list[str]:
 
 
 def _width(name: str) -> int:
-    return max(8, *(len(word) + 2 for word in re.split("[ _]", name)))
+    return max(NARROWEST, *(len(word) + 2 for word in re.split("[ _]", name)))
+
+
+def _figure(value: float, digits: int) -> str:
+    """1.937, or 1.6e+04 where a column has no room for the digits."""
+    text = f"{value:.{digits}f}"
+    return text if len(text) < NARROWEST else f"{value:.1e}"
 
 
 def _clock(seconds: float) -> str:
