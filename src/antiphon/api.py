@@ -13,14 +13,13 @@ from antiphon.arguments import (
     AnyRun,
     file_names,
     readable_examples,
-    refuse,
     usable_config,
     whole_config,
     wrong_choice,
     wrong_config,
+    wrong_path,
     wrong_run,
     wrong_texts,
-    wrong_type,
 )
 from antiphon.autoconfig.columns import is_table
 from antiphon.autoconfig.suggest import Suggestion, suggest_config
@@ -31,7 +30,7 @@ from antiphon.data.lines import read_lines
 from antiphon.data.pairs import DropLog, Example, file_paths, group, read_pairs
 from antiphon.data.source import SourcePaths
 from antiphon.data.tables import is_plain_text
-from antiphon.errors import ConfigError, UserError
+from antiphon.errors import ConfigError, UserError, refuse, wrong_item, wrong_type
 from antiphon.evaluation.evaluate import Evaluation, evaluate_examples
 from antiphon.export.base import export_model as write_export
 from antiphon.export.huggingface_read import import_folder
@@ -76,10 +75,11 @@ def init(
     `source` and `target` are columns to read, by name or number; the others are found. Examples in memory are stored in
     the cache, and `config.data.train` names the file.
     """
-    refuse(kind_problem("data", data))
-    sources, targets = (
-        [str(name) for name in ([side] if isinstance(side, str | int) else side)] for side in (source, target)
-    )
+    both = {"source": source, "target": target}
+    columns = {name: [side] if isinstance(side, str | int) else side for name, side in both.items()}
+    wanted = "the name or the number of a column, or a list of them"
+    refuse(kind_problem("data", data), *(wrong_item(name, side, (str, int), wanted) for name, side in columns.items()))
+    sources, targets = ([str(name) for name in side] for side in columns.values())
     if is_in_memory(data):
         file, usual_sources, usual_target = store_all(data)
         return suggest_config([file], sources or usual_sources, targets or usual_target)
@@ -99,6 +99,7 @@ def load(
     """
     if isinstance(run, str | Path):
         return Generator(open_model(run), check)
+    refuse(wrong_item("run", run, (str, Path), "the folder of a run, or a list of folders"))
     if not run:
         raise UserError("run: the list is empty; give at least one run")
     opened = [open_model(folder) for folder in run]
@@ -112,11 +113,13 @@ def load(
 
 def export_model(run: str | Path, to: str, out: str | Path, *, int8: bool = False) -> Path:
     """Export a run to another engine (ctranslate2, onnx, huggingface); return the folder, which `load` takes."""
+    refuse(wrong_path("run", run), wrong_path("out", out, "a folder"))
     return write_export(run, to, out, int8=int8)
 
 
 def import_model(folder: str | Path, out: str | Path, *, say: Callable[[str], None] = lambda _: None) -> Path:
     """Turn a Marian or BART folder of `transformers` into a model folder; return it for `load`."""
+    refuse(wrong_path("folder", folder, "a folder"), wrong_path("out", out, "a folder"))
     return import_folder(folder, out, say=say)
 
 
@@ -124,11 +127,14 @@ def shortlist(
     run: str | Path, *, per_token: int = 40, always: int = 100, say: Callable[[str], None] = lambda _: None
 ) -> Shortlist:
     """Learn a shortlist of target tokens from the run's training pairs, and save it in its folder."""
+    numbers = {"per_token": per_token, "always": always}
+    refuse(wrong_path("run", run), *(wrong_type(name, value, int) for name, value in numbers.items()))
     return make_shortlist(run, per_token=per_token, always=always, say=say)
 
 
 def joint(run: str | Path, *, say: Callable[[str], None] = lambda _: None) -> JointNgrams:
     """Count joint n-grams in the run's training pairs, and save them in its folder."""
+    refuse(wrong_path("run", run))
     return make_joint(run, say=say)
 
 
@@ -156,7 +162,10 @@ def train(
     than the frequency of the output tokens.
     """
     shown, problem = chosen_display(display)
-    wrong = [wrong_type("callbacks", callback, Callback, "objects of antiphon.Callback") for callback in callbacks]
+    wrong = [
+        wrong_item("callbacks", callbacks, Callback, "a list of objects of antiphon.Callback"),
+        None if out is None else wrong_path("out", out, "a folder"),
+    ]
     chosen = whole_config(config, overrides, data, dev, problems=[problem, *wrong])
     name = Path(config).stem if isinstance(config, str | Path) else "run"
     folder = Path(out) if out is not None else Path("runs") / name
@@ -202,7 +211,7 @@ def evaluate(
 
     The result's `predictions` have the answer, flags and metrics of each example; `worst(5)` returns the worst of them.
     """
-    wrong = None if metrics is None else wrong_type("metrics", metrics, (list, tuple), "a list of names")
+    wrong = None if metrics is None else wrong_item("metrics", metrics, str, "a list of names")
     refuse(wrong_run(run), kind_problem("examples", examples), wrong)
     generator = _opened(run)
     found, dropped = read_examples(generator, examples)
@@ -238,11 +247,14 @@ def explain(
     made to write the same answer, is drawn below that of the first.
     """
     refuse(
-        wrong_run(run), wrong_type("text", text, str, "one text"), wrong_type("out", out, (str, Path), "a file name")
+        wrong_run(run),
+        wrong_type("text", text, str, "one text"),
+        wrong_path("out", out, "a file name"),
+        None if beside is None else wrong_run(beside, "beside"),
+        *(wrong_type(name, one, int) for name, one in (("layer", layer), ("head", head)) if one is not None),
     )
     generator, path = _opened(run), Path(out)
     if beside is not None:
-        refuse(wrong_run(beside))
         if attention or layer or head:
             raise UserError("beside: the mean attention of both models is drawn; leave out attention, layer and head")
         return explain_beside(generator, _opened(beside), text, path, **options).answer
@@ -251,7 +263,7 @@ def explain(
 
 def tree(run: AnyRun, text: str, out: str | Path, *, pruned: int = 3, **options: Unpack[SearchKeywords]) -> TokenTree:
     """Draw the tree of a beam search: PNG or SVG by the file's suffix."""
-    refuse(wrong_run(run), wrong_type("text", text, str, "one text"))
+    refuse(wrong_run(run), wrong_type("text", text, str, "one text"), wrong_path("out", out, "a file name"))
     explained = _opened(run).tree(text, pruned=pruned, **options)
     draw_tree(explained.tree, explained.symbols, Path(out), title=text)
     return explained
@@ -384,7 +396,7 @@ def check(
     say: Callable[[str], None] = lambda _: None,
 ) -> CheckReport:
     """Report all problems of a configuration and its data, without training."""
-    refuse(wrong_config(config))
+    refuse(*wrong_config(config, overrides))
     try:
         chosen = whole_config(config, overrides)
     except ConfigError as error:

@@ -20,7 +20,7 @@ from antiphon.data.tokenizers import UNK, Tokenizer, text_source
 from antiphon.inference.flags import FlagLimits
 from antiphon.inference.generation import AttentionHeads, Copies
 from antiphon.inference.inputs import Codec, EncodedInput
-from antiphon.inference.options import Capabilities, SearchOptions
+from antiphon.inference.options import SearchOptions
 from antiphon.inference.rescoring import AttentionReader, TargetScorer
 from antiphon.models.model import SequenceModel
 from antiphon.search.beam import PatientBeam, ShrinkingBeam, beam_search
@@ -47,8 +47,24 @@ __all__ = ["Engine", "EngineModel", "LoadedModel", "TorchEngine"]
 BUDGET = 4096
 
 
-class Engine(Capabilities, Protocol):
-    """Computes with ids."""
+class Engine(Protocol):
+    """Computes with ids. Its name and the next three properties decide which options of a search it takes."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def has_attention(self) -> bool:
+        """The model returns its attention to the source."""
+        ...
+
+    @property
+    def longest(self) -> int | None:
+        """Most tokens of an answer; None: any number."""
+        ...
+
+    @property
+    def has_shortlist(self) -> bool: ...
 
     @property
     def workers(self) -> int:

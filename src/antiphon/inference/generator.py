@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from html import escape
-from typing import Unpack, cast, overload
+from typing import Any, Unpack, cast, overload
 
 from antiphon.config.schema import Config
 from antiphon.data.source import Source
 from antiphon.data.tokenizers import Tokenizer, text_source
-from antiphon.errors import UserError
+from antiphon.errors import UserError, refuse, wrong_item, wrong_type
 from antiphon.inference.answers import AnswerPipeline
 from antiphon.inference.conversation import TurnFormat
 from antiphon.inference.engine import Engine, EngineModel, LoadedModel, TorchEngine
@@ -166,7 +166,7 @@ class Generator:
         parts = [[text] if pipeline.heads else self.codec.split(text) for text in texts]
         inputs = encode_inputs(self.codec, [part for row in parts for part in row], first)
         spoken = [encoded for encoded in inputs if not encoded.skip]
-        _raise_problems(self.limits.answer_problems(spoken, pipeline.options.max_length, heads=pipeline.heads))
+        refuse(*self.limits.answer_problems(spoken, pipeline.options.max_length, heads=pipeline.heads))
         encoded = iter(inputs)
         rows = zip(parts, prefixes, keys, strict=True)
         return [PreparedText([next(encoded) for _ in row], prefix, key) for row, prefix, key in rows]
@@ -187,6 +187,8 @@ class Generator:
         `answer` is a text, or the ids of its tokens, that the answer begins with; ids that end in </s> are all of it.
         Each alternative comes with the answer that would follow.
         """
+        numbers = {"position": position, "count": count}
+        refuse(*(wrong_type(name, value, int) for name, value in numbers.items()))
         encoded, size = self._searchable(text), self.target_tokenizer.size
         if not 1 <= count <= size:
             raise UserError(f"count: must be from 1 to the {size} tokens of the model, not {count}")
@@ -234,6 +236,7 @@ class Generator:
         if self.config.data.source is None and options.get("max_length") is None:
             options["max_length"] = min(LONGEST_CONTINUATION, self.config.decoding.max_length)
         chosen = self.search_options(options)
+        refuse(wrong_type("pruned", pruned, int))
         if pruned < 0:
             raise UserError(f"pruned: must be at least 0, not {pruned}")
         if chosen.sample or chosen.diversity is not None:
@@ -253,20 +256,30 @@ class Generator:
 
         A text that is longer than a Transformer can attend to is read in windows, as `evaluate` does.
         """
-        size = self.config.decoding.batch_size if batch_size is None else batch_size
-        if size < 1:
-            raise UserError(f"batch_size: must be at least 1, not {size}")
-        both = [("", pair) if isinstance(pair, str) else pair for pair in pairs]
+        size, option = self.config.decoding.batch_size if batch_size is None else batch_size, OPTIONS["batch_size"]
+        refuse(option.wrong_type(size))
+        refuse(*option.problems(size))
+        both = self._pairs(pairs)
         step = chunk_size(self.codec, size, len(both))
         chunks = [self._score(both[first : first + step], size, first) for first in range(0, len(both), step)]
         return [scored for chunk in chunks for scored in chunk]
+
+    def _pairs(self, pairs: object) -> list[tuple[str, str]]:
+        """Pairs of a source and a target; UserError for anything else. The texts of a language model have no source."""
+        model = self.config.data.source is None
+        wanted = "a list of texts" if model else "a list of pairs (source, target)"
+        refuse(wrong_item("pairs", pairs, (tuple, list, str) if model else (tuple, list), wanted))
+        both = [("", pair) if isinstance(pair, str) else tuple(pair) for pair in cast("list[Any]", pairs)]
+        if wrong := [pair for pair in both if len(pair) != 2 or not all(isinstance(text, str) for text in pair)]:
+            raise UserError(f"pairs: {wrong[0]!r} is not a pair of two texts; give {wanted}")
+        return both
 
     def _score(self, pairs: list[tuple[str, str]], size: int, first: int) -> list[ScoredTarget]:
         inputs = encode_inputs(self.codec, [source for source, _ in pairs], first)
         texts = [text for _, text in pairs]
         targets = [self.codec.encode_target(text) for text in texts]
         labels = [] if self.codec.labels is None else label_problems(inputs, texts, targets)
-        _raise_problems(labels or self.limits.target_problems(inputs, texts, targets))
+        refuse(*(labels or self.limits.target_problems(inputs, texts, targets)))
         found = self.engine.log_probs([encoded.source for encoded in inputs], targets, size)
         return [
             ScoredTarget(
@@ -296,7 +309,7 @@ class Generator:
             raise UserError(
                 "this language model writes in windows, each with a search of its own; there is no one search"
             )
-        _raise_problems(self.limits.answer_problems([encoded], max_length or usual, heads=False))
+        refuse(*(self.limits.answer_problems([encoded], max_length or usual, heads=False)))
         return encoded
 
     def search_options(self, keywords: SearchKeywords) -> SearchOptions:
@@ -353,8 +366,3 @@ def _front_ends(loaded: LoadedModel | EngineModel) -> list[FrontEnd]:
     if isinstance(loaded, LoadedModel):
         return loaded.model.front_ends
     return loaded.engine.model.front_ends if isinstance(loaded.engine, TorchEngine) else []
-
-
-def _raise_problems(problems: list[str]) -> None:
-    if problems:
-        raise UserError(problems)
