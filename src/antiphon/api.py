@@ -39,16 +39,17 @@ from antiphon.inference.conversation import Conversation
 from antiphon.inference.engine import LoadedModel
 from antiphon.inference.ensemble import Combine, ensemble_of
 from antiphon.inference.explain_step import explain_step as work_out_step
-from antiphon.inference.generation import Generation, Scores, TokenTree
+from antiphon.inference.generation import Generation, Scores
 from antiphon.inference.generator import Generator
 from antiphon.inference.options import SearchKeywords
 from antiphon.inference.step_explanation import StepExplanation
+from antiphon.inference.token_tree import TokenTree
 from antiphon.model_folder import open_model
 from antiphon.ngrams.joint import JointNgrams
 from antiphon.ngrams.shortlist import Shortlist
 from antiphon.plots.attention_views import AttentionKind, explain_attention, explain_beside
 from antiphon.plots.positional_encoding import draw_positions, position_tables
-from antiphon.plots.search_tree import draw_tree
+from antiphon.plots.search_tree import draw_trace
 from antiphon.plots.sentence_map import Pool, SentenceMap, draw_map, make_map
 from antiphon.training.callbacks import Callback
 from antiphon.training.check import CheckReport, check_run
@@ -250,10 +251,10 @@ def explain(
 
 
 def tree(run: AnyRun, text: str, out: str | Path, *, pruned: int = 3, **options: Unpack[SearchKeywords]) -> TokenTree:
-    """Draw the tree of a beam search: PNG or SVG by the file's suffix."""
+    """Draw the tree of a beam search, PNG or SVG by the suffix, or write its trace (JSON), which can be drawn later."""
     refuse(wrong_run(run), wrong_type("text", text, str, "one text"))
     explained = _opened(run).tree(text, pruned=pruned, **options)
-    draw_tree(explained.tree, explained.symbols, Path(out), title=text)
+    draw_trace(explained, Path(out))
     return explained
 
 

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from antiphon.inference.trace_record import TraceRecord
 from antiphon.serve.frames import Message
 
 __all__ = [
@@ -64,33 +65,6 @@ class AllHeads(_Seen):
     source: list[list[list[list[float]]]] | None
 
 
-class OneNode(_Open):
-    """A candidate of a step of a search; `parent` is the id of the node that it continues, null in the first step.
-
-    `rank` counts the candidates of its step from 1 for the best. `forced`: it belongs to the given prefix.
-    """
-
-    id: int
-    parent: int | None
-    step: int
-    token: str
-    token_id: int
-    log_prob: float
-    total: float
-    score: float
-    status: Literal["kept", "pruned", "finished"]
-    winner: bool
-    rank: int
-    forced: bool
-
-
-class OneTree(_Open):
-    """The tree of a search, step by step, in each step the best first."""
-
-    steps: int
-    nodes: list[OneNode]
-
-
 class OtherAnswer(_Open):
     """One of the n best answers."""
 
@@ -107,7 +81,7 @@ class Output(OtherAnswer):
     flags: list[str]
     attention: OneAttention | None = None
     heads: AllHeads | None = None
-    trees: list[OneTree] | None = None
+    trees: list[TraceRecord] | None = None
     alternatives: list[OtherAnswer] | None = None
 
 

@@ -10,11 +10,11 @@ from typing import Any, cast
 from antiphon.errors import UserError
 from antiphon.inference.answers import AnswerPipeline
 from antiphon.inference.explain_step import explain_step
-from antiphon.inference.generation import node_dict
 from antiphon.inference.generator import Generator, PreparedText
 from antiphon.inference.inputs import UnreadableInputError
 from antiphon.inference.options import SearchKeywords, SearchOptions
 from antiphon.inference.streaming import AnswerUpdate, unwatchable, watch_answer
+from antiphon.inference.token_tree import node_dict
 from antiphon.serve.answer_messages import OF_TOKENS, answer_message, watched_message
 from antiphon.serve.attachments import Attachments
 from antiphon.serve.batcher import Part
