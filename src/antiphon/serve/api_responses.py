@@ -11,7 +11,7 @@ from antiphon.serve.frames import Message
 
 __all__ = [
     "AlternativesResponse", "ErrorResponse", "GenerateResponse", "InfoResponse", "MapResponse", "ModelList",
-    "RunsResponse", "ScoreResponse", "SearchResponse", "StepResponse",
+    "OcclusionResponse", "RunsResponse", "ScoreResponse", "SearchResponse", "StepResponse",
 ]  # fmt: skip
 
 
@@ -134,7 +134,7 @@ class SearchResponse(_Open):
     model: str
 
 
-class OnePart(_Open):
+class OneQuantity(_Open):
     """A quantity of the step: nested lists of numbers, as many as there are axes; null stands for -∞."""
 
     name: str
@@ -188,12 +188,35 @@ class StepResponse(_Open):
     source_tokens: list[str]
     config: str
     notes: list[str]
-    parts: list[OnePart]
+    parts: list[OneQuantity]
     layers: list[OneSublayer]
     layer: int | None
     head: int | None
     dimensions: dict[str, OneSpace]
     most_probable: list[OneCandidate]
+    model: str
+
+
+class OnePart(_Open):
+    """A part of the source: the index of the source, and the positions among `source_tokens` that were left out."""
+
+    source: int
+    positions: list[int]
+    text: str
+
+
+class OcclusionResponse(_Open):
+    """The loss of log p of each token of the answer without each part: [part][token]; `totals` are the sums."""
+
+    text: str
+    tokens: list[str]
+    token_ids: list[int]
+    log_probs: list[float | None]
+    source_tokens: list[str]
+    parts: list[OnePart]
+    differences: list[list[float | None]]
+    totals: list[float | None]
+    flags: list[str]
     model: str
 
 
