@@ -18,7 +18,6 @@ if TYPE_CHECKING:
         check,
         evaluate,
         explain,
-        explain_step,
         export_model,
         import_model,
         init,
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
         tree,
     )
     from antiphon.errors import AntiphonError, UserError
+    from antiphon.explaining import explain_step, occlusion
     from antiphon.inference.conversation import Conversation
     from antiphon.inference.generation import Generation
     from antiphon.inference.generator import Generator
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 __all__ = [
     "AntiphonError", "Callback", "Conversation", "Display", "Generation", "Generator", "UserError", "__version__",
     "chat", "check", "evaluate", "explain", "explain_step", "export_model", "import_model", "init", "joint", "load",
-    "map_sentences", "positions", "register_encoder", "register_metric", "register_score", "score", "shortlist",
-    "train", "tree",
+    "map_sentences", "occlusion", "positions", "register_encoder", "register_metric", "register_score", "score",
+    "shortlist", "train", "tree",
 ]  # fmt: skip
 
 _HOMES = {
@@ -54,6 +54,8 @@ _HOMES = {
     "Generation": "antiphon.inference.generation",
     "Generator": "antiphon.inference.generator",
     "UserError": "antiphon.errors",
+    "explain_step": "antiphon.explaining",
+    "occlusion": "antiphon.explaining",
     "register_encoder": "antiphon.registry",
     "register_metric": "antiphon.registry",
     "register_score": "antiphon.registry",

@@ -37,17 +37,16 @@ from antiphon.export.huggingface_read import import_folder
 from antiphon.inference.conversation import Conversation
 from antiphon.inference.engine import LoadedModel
 from antiphon.inference.ensemble import Combine, ensemble_of
-from antiphon.inference.explain_step import explain_step as work_out_step
-from antiphon.inference.generation import Generation, Scores, TokenTree
+from antiphon.inference.generation import Generation, Scores
 from antiphon.inference.generator import Generator
 from antiphon.inference.options import SearchKeywords
-from antiphon.inference.step_explanation import StepExplanation
+from antiphon.inference.token_tree import TokenTree
 from antiphon.model_folder import open_model
 from antiphon.ngrams.joint import JointNgrams
 from antiphon.ngrams.shortlist import Shortlist
 from antiphon.plots.attention_views import AttentionKind, explain_attention, explain_beside
 from antiphon.plots.positional_encoding import draw_positions, position_tables
-from antiphon.plots.search_tree import draw_tree
+from antiphon.plots.search_tree import draw_trace
 from antiphon.plots.sentence_map import Pool, SentenceMap, draw_map, make_map
 from antiphon.training.callbacks import Callback
 from antiphon.training.check import CheckReport, check_run
@@ -57,7 +56,7 @@ from antiphon.training.run import train_run
 from antiphon.training.side_models import make_joint, make_shortlist
 
 __all__ = [
-    "CheckReport", "chat", "check", "evaluate", "explain", "explain_step", "export_model", "import_model", "init",
+    "CheckReport", "chat", "check", "evaluate", "explain", "export_model", "import_model", "init",
     "joint", "load", "map_sentences", "positions", "read_examples", "read_inputs", "read_sentences", "score",
     "shortlist", "train", "tree",
 ]  # fmt: skip
@@ -262,34 +261,11 @@ def explain(
 
 
 def tree(run: AnyRun, text: str, out: str | Path, *, pruned: int = 3, **options: Unpack[SearchKeywords]) -> TokenTree:
-    """Draw the tree of a beam search: PNG or SVG by the file's suffix."""
+    """Draw the tree of a beam search, PNG or SVG by the suffix, or write its trace (JSON), which can be drawn later."""
     refuse(wrong_run(run), wrong_type("text", text, str, "one text"), wrong_path("out", out, "a file name"))
     explained = _opened(run).tree(text, pruned=pruned, **options)
-    draw_tree(explained.tree, explained.symbols, Path(out), title=text)
+    draw_trace(explained, Path(out))
     return explained
-
-
-def explain_step(
-    run: AnyRun,
-    text: str,
-    position: int,
-    *,
-    answer: str | list[int] | None = None,
-    layer: int | None = None,
-    head: int | None = None,
-    count: int = 10,
-) -> StepExplanation:
-    """One decoder step with all its numbers: the step that writes the token at `position`, from 0, of the answer.
-
-    `answer` is a text, or the ids of its tokens, that the model is made to write; None is its own answer. Of a
-    Transformer, `layer` and `head` (from 1) choose the attention that is worked out; None is the last layer and the
-    first head. `count` is the number of the most probable tokens.
-
-    The result has the `parts` in the order of the computation, each with its formula; `result["weights"]` is the array
-    of a part by name, and `result.as_dict()` the same for JSON.
-    """
-    refuse(wrong_run(run), wrong_type("text", text, str, "one text"), wrong_type("position", position, int, "a number"))
-    return work_out_step(_opened(run), text, position, answer=answer, layer=layer, head=head, count=count)
 
 
 def chat(run: AnyRun, **options: Unpack[SearchKeywords]) -> Conversation:

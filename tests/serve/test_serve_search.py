@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from running_server import RunningServer
+
+import antiphon
+from antiphon.inference.token_tree import TokenTree
+from antiphon.plots.search_tree import draw_trace
 
 Events = list[tuple[str, dict[str, Any]]]
 
@@ -41,6 +46,19 @@ def test_the_tree_of_the_stream_is_that_of_the_search(server: RunningServer, bea
     assert last["output"]["token_ids"] == whole["token_ids"]
     assert whole["token_ids"][: len(prefix)] == prefix
     assert [node["token_id"] for node in tree["nodes"] if node["winner"]] == whole["token_ids"]
+
+
+def test_one_format_for_the_api_and_for_files(server: RunningServer, bahdanau_run: str, tmp_path: Path) -> None:
+    body = {"inputs": "a b c", "beam": 4, "prefix": [5], "pruned": 2, "length_penalty": 0.5}
+    [found] = server.client.post("/v1/search", json=body).json()["output"]["trees"]
+    (tmp_path / "trace.json").write_text(json.dumps(found))
+    kept = TokenTree.read(tmp_path / "trace.json")
+    assert kept.as_dict() == found
+    wanted = antiphon.load(bahdanau_run).tree("a b c", prefix=[5], beam=4, pruned=2, length_penalty=0.5)
+    assert (kept.model, kept.options, kept.prefix, kept.source) == ("bahdanau", wanted.options, [5], "a b c")
+    assert (kept.symbols, kept.answer, kept.source_tokens) == (wanted.symbols, wanted.answer, wanted.source_tokens)
+    assert [node.total for node in kept.tree.nodes] == pytest.approx([node.total for node in wanted.tree.nodes])
+    draw_trace(kept, tmp_path / "tree.svg")
 
 
 def test_a_prefix_of_all_but_the_end_goes_on_from_any_node(server: RunningServer) -> None:

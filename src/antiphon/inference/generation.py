@@ -1,4 +1,4 @@
-"""The results of a Generator: answers, their attention, scores and search trees."""
+"""The results of a Generator: answers, their attention and scores."""
 # T target steps, S source steps, L layers, N heads
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from antiphon.search.hypothesis import normalised_score
-from antiphon.search.trace import SearchTree, TreeNode
 
 __all__ = [
     "Alternative", "AttentionHeads", "Copies", "Generation", "ScoredTarget", "Scores", "SourceSpan",
-    "TokenAlternative", "TokenTree", "join_parts", "node_dict",
+    "TokenAlternative", "join_parts",
 ]  # fmt: skip
 
 RECORDED = ("text", "tokens", "score", "log_probs")  # of an alternative, in JSON
@@ -126,42 +125,6 @@ class TokenAlternative:
     token_id: int
     log_prob: float
     token_ids: list[int]  # of the whole answer
-
-
-@dataclass(frozen=True)
-class TokenTree:
-    """A search tree and the symbol of each node."""
-
-    tree: SearchTree
-    symbols: list[str]
-    rerankers: list[str]  # those that order the answers after the search
-
-    def as_dict(self) -> dict[str, Any]:
-        """The tree for JSON."""
-        nodes = zip(self.tree.nodes, self.symbols, strict=True)
-        return {
-            "steps": self.tree.steps,
-            "rerankers": self.rerankers,
-            "nodes": [node_dict(number, node, symbol) for number, (node, symbol) in enumerate(nodes)],
-        }
-
-
-def node_dict(number: int, node: TreeNode, symbol: str) -> dict[str, Any]:
-    """A node of a search tree for JSON; `parent` is the `id` of another, or null at the start."""
-    return {
-        "id": number,
-        "parent": node.parent,
-        "step": node.step,
-        "token": symbol,
-        "token_id": node.token,
-        "log_prob": node.log_prob,
-        "total": node.total,
-        "score": node.score,
-        "status": node.status,
-        "winner": node.winner,
-        "rank": node.rank,
-        "forced": node.forced,
-    }
 
 
 @dataclass(frozen=True)

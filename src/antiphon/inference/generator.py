@@ -17,10 +17,11 @@ from antiphon.inference.answers import AnswerPipeline
 from antiphon.inference.conversation import TurnFormat
 from antiphon.inference.engine import Engine, EngineModel, LoadedModel, TorchEngine
 from antiphon.inference.flags import unknown_flags
-from antiphon.inference.generation import Generation, ScoredTarget, TokenAlternative, TokenTree, join_parts
+from antiphon.inference.generation import Generation, ScoredTarget, TokenAlternative, join_parts
 from antiphon.inference.inputs import EncodedInput, build_codec, chunk_size, encode_inputs
 from antiphon.inference.limits import Limits, label_problems
 from antiphon.inference.options import OPTIONS, SearchKeywords, SearchOptions, search_options
+from antiphon.inference.token_tree import TokenTree
 from antiphon.models.frontends.frontend import FrontEnd
 from antiphon.models.model import SequenceModel
 from antiphon.search.sampling import text_key
@@ -62,6 +63,8 @@ class Generator:
         self.config: Config = loaded.config
         self.source: Source = loaded.source
         self.target_tokenizer: Tokenizer = loaded.target_tokenizer
+        folder = loaded.folder if isinstance(loaded, LoadedModel) else None
+        self.name = "" if folder is None else folder.resolve().name  # stands in traces
         self.check = check  # called before each step; it may raise an exception, which stops the search
         self.rerankers, self.flag_limits = loaded.rerankers, loaded.flag_limits
         turns, self.turns = self.flag_limits.turns, self.flag_limits.turns or TurnFormat()
@@ -249,7 +252,8 @@ class Generator:
         [best, *_] = self.engine.observe(encoded, forced, chosen, (0,), recorder)
         tree = recorder.tree(best)
         symbols = self.target_tokenizer.symbols([node.token for node in tree.nodes])
-        return TokenTree(tree, symbols, list(chosen.reranking))
+        found = TokenTree(tree, symbols, list(chosen.reranking))
+        return found.of_search(self.codec, encoded, chosen, forced, self.name)
 
     def score(self, pairs: list[tuple[str, str]] | list[str], batch_size: int | None = None) -> list[ScoredTarget]:
         """log p(y | x) of given targets, teacher-forced; of a language model log p(y) of given texts.

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from antiphon.data.tokenizers import UNK
 from antiphon.errors import UserError
 from antiphon.inference.answers import AnswerPipeline
-from antiphon.inference.generation import Generation, TokenTree, join_parts
+from antiphon.inference.generation import Generation, join_parts
 from antiphon.inference.generator import Generator, PreparedText
 from antiphon.inference.inputs import EncodedInput
 from antiphon.inference.options import STEP_ENGINES
+from antiphon.inference.token_tree import TokenTree
 from antiphon.search.trace import Candidate, SearchTree, TraceRecorder, TreeNode
 
 __all__ = ["AnswerUpdate", "WatchedAnswer", "unwatchable", "watch_answer"]
@@ -78,7 +79,8 @@ def watch_answer(
         answer, tree = _watch_part(prepared, number, encoded, prefix, pipeline, observer)
         sent = observer.sent
         parts.append(answer)
-        trees.append(TokenTree(tree, observer.symbols, list(pipeline.options.reranking)))
+        trace = TokenTree(tree, observer.symbols, list(pipeline.options.reranking))
+        trees.append(trace.of_search(generator.codec, encoded, pipeline.options, prefix, generator.name))
     return WatchedAnswer(join_parts(parts, pipeline.options.length_penalty), tuple(trees))
 
 

@@ -8,13 +8,15 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 
+from antiphon.inference.token_tree import TokenTree
 from antiphon.plots import style
 from antiphon.plots.style import ACCENT, INK, QUIET
 from antiphon.search.trace import SearchTree, TreeNode
 from antiphon.text import cut, visible
 
-__all__ = ["TREE_LEGEND", "draw_tree", "tree_text"]
+__all__ = ["TREE_LEGEND", "TREE_SUFFIXES", "draw_trace", "draw_tree", "tree_text"]
 
+TREE_SUFFIXES = (*style.PICTURES, ".json")
 TREE_LEGEND = (
     "* the best answer, x pruned, . an end with its score; the numbers are log p of the token and the sum of log p "
     "so far, which decides what is pruned"
@@ -41,6 +43,14 @@ class _Place:
     right: float
     column_end: float
     y: float
+
+
+def draw_trace(trace: TokenTree, path: Path) -> None:
+    """Write the tree of a search: PNG or SVG by suffix, or JSON, from which it can be drawn without the model."""
+    if path.suffix.lower() == ".json":
+        trace.write(path)
+    else:
+        draw_tree(trace.tree, trace.symbols, path, title=trace.source)
 
 
 def draw_tree(tree: SearchTree, names: list[str], path: Path, title: str = "") -> None:

@@ -176,18 +176,30 @@ class Answering:
     async def alternatives(self, request: Request) -> Message:
         """Other tokens for a position."""
         body = api_schema.parse(api_schema.AlternativesRequest, await self.server.read(request))
-        return await self._result(request, "alternatives", body.model, self._about_one(body), body.timeout)
+        payload = {**self._about_one(body), "position": body.position, "count": body.count}
+        return await self._result(request, "alternatives", body.model, payload, body.timeout)
 
     async def step(self, request: Request) -> Message:
         """One step of the decoder."""
         body = api_schema.parse(api_schema.StepRequest, await self.server.read(request))
-        payload = {**self._about_one(body), "layer": body.layer, "head": body.head, "dimensions": body.dimensions}
+        payload = {
+            **self._about_one(body), "position": body.position, "count": body.count, "layer": body.layer,
+            "head": body.head, "dimensions": body.dimensions,
+        }  # fmt: skip
         return await self._result(request, "step", body.model, payload, body.timeout)
 
-    def _about_one(self, body: api_schema.AlternativesRequest | api_schema.StepRequest) -> Message:
+    async def occlusion(self, request: Request) -> Message:
+        """The loss of log p without each part of the source."""
+        body = api_schema.parse(api_schema.OcclusionRequest, await self.server.read(request))
+        payload = {**self._about_one(body), "by": body.by}
+        return await self._result(request, "occlusion", body.model, payload, body.timeout)
+
+    def _about_one(
+        self, body: api_schema.AlternativesRequest | api_schema.StepRequest | api_schema.OcclusionRequest
+    ) -> Message:
         self.server.check_size([body.inputs])
         self.server.check_answer(body.answer)
-        return {"inputs": [body.inputs], "position": body.position, "count": body.count, "answer": body.answer}
+        return {"inputs": [body.inputs], "answer": body.answer}
 
     async def map(self, request: Request) -> Message:
         """Sentences as points."""

@@ -6,11 +6,12 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from antiphon.inference.trace_record import TraceRecord
 from antiphon.serve.frames import Message
 
 __all__ = [
     "AlternativesResponse", "ErrorResponse", "GenerateResponse", "InfoResponse", "MapResponse", "ModelList",
-    "RunsResponse", "ScoreResponse", "SearchResponse", "StepResponse",
+    "OcclusionResponse", "RunsResponse", "ScoreResponse", "SearchResponse", "StepResponse",
 ]  # fmt: skip
 
 
@@ -64,33 +65,6 @@ class AllHeads(_Seen):
     source: list[list[list[list[float]]]] | None
 
 
-class OneNode(_Open):
-    """A candidate of a step of a search; `parent` is the id of the node that it continues, null in the first step.
-
-    `rank` counts the candidates of its step from 1 for the best. `forced`: it belongs to the given prefix.
-    """
-
-    id: int
-    parent: int | None
-    step: int
-    token: str
-    token_id: int
-    log_prob: float
-    total: float
-    score: float
-    status: Literal["kept", "pruned", "finished"]
-    winner: bool
-    rank: int
-    forced: bool
-
-
-class OneTree(_Open):
-    """The tree of a search, step by step, in each step the best first."""
-
-    steps: int
-    nodes: list[OneNode]
-
-
 class OtherAnswer(_Open):
     """One of the n best answers."""
 
@@ -107,7 +81,7 @@ class Output(OtherAnswer):
     flags: list[str]
     attention: OneAttention | None = None
     heads: AllHeads | None = None
-    trees: list[OneTree] | None = None
+    trees: list[TraceRecord] | None = None
     alternatives: list[OtherAnswer] | None = None
 
 
@@ -160,7 +134,7 @@ class SearchResponse(_Open):
     model: str
 
 
-class OnePart(_Open):
+class OneQuantity(_Open):
     """A quantity of the step: nested lists of numbers, as many as there are axes; null stands for -∞."""
 
     name: str
@@ -214,12 +188,35 @@ class StepResponse(_Open):
     source_tokens: list[str]
     config: str
     notes: list[str]
-    parts: list[OnePart]
+    parts: list[OneQuantity]
     layers: list[OneSublayer]
     layer: int | None
     head: int | None
     dimensions: dict[str, OneSpace]
     most_probable: list[OneCandidate]
+    model: str
+
+
+class OnePart(_Open):
+    """A part of the source: the index of the source, and the positions among `source_tokens` that were left out."""
+
+    source: int
+    positions: list[int]
+    text: str
+
+
+class OcclusionResponse(_Open):
+    """The loss of log p of each token of the answer without each part: [part][token]; `totals` are the sums."""
+
+    text: str
+    tokens: list[str]
+    token_ids: list[int]
+    log_probs: list[float | None]
+    source_tokens: list[str]
+    parts: list[OnePart]
+    differences: list[list[float | None]]
+    totals: list[float | None]
+    flags: list[str]
     model: str
 
 

@@ -12,8 +12,8 @@ from antiphon.serve.refusals import Refusal, invalid
 from antiphon.text import nearest
 
 __all__ = [
-    "OPTION_NAMES", "AlternativesRequest", "GenerateRequest", "MapRequest", "ScoreRequest", "SearchRequestBody",
-    "StepRequest", "StreamRequest", "parse", "search_keywords", "too_many",
+    "OPTION_NAMES", "AlternativesRequest", "GenerateRequest", "MapRequest", "OcclusionRequest", "ScoreRequest",
+    "SearchRequestBody", "StepRequest", "StreamRequest", "parse", "search_keywords", "too_many",
 ]  # fmt: skip
 
 SERVER_DECIDES = ("batch_size", "log_probs")
@@ -131,6 +131,14 @@ class StepRequest(_Body):
     dimensions: int | None = Field(
         64, ge=1, description="Values shown of each vector, those with the largest variance; null: all."
     )
+
+
+class OcclusionRequest(_Body):
+    """log p of an answer without each part of its source."""
+
+    inputs: Input
+    answer: GivenAnswer = None
+    by: Literal["token", "word"] = Field("token", description="The parts of a text; those of a file are positions.")
 
 
 class MapRequest(_Body):

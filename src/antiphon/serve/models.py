@@ -243,6 +243,7 @@ class Model:
         self.problems = []
         self._write(
             {
+                "name": self.name,
                 "runs": [str(run) for run in self.served.runs],
                 "combine": "arithmetic",
                 "threads": self.settings.threads,

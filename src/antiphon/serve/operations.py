@@ -10,11 +10,12 @@ from typing import Any, cast
 from antiphon.errors import UserError
 from antiphon.inference.answers import AnswerPipeline
 from antiphon.inference.explain_step import explain_step
-from antiphon.inference.generation import node_dict
 from antiphon.inference.generator import Generator, PreparedText
 from antiphon.inference.inputs import UnreadableInputError
+from antiphon.inference.occlusion import occlude
 from antiphon.inference.options import SearchKeywords, SearchOptions
 from antiphon.inference.streaming import AnswerUpdate, unwatchable, watch_answer
+from antiphon.inference.token_tree import node_dict
 from antiphon.serve.answer_messages import OF_TOKENS, answer_message, watched_message
 from antiphon.serve.attachments import Attachments
 from antiphon.serve.batcher import Part
@@ -51,6 +52,7 @@ class Operations:
             "alternatives": self._alternatives,
             "search": self._search,
             "step": self._step,
+            "occlusion": self._occlusion,
             "map": self._map,
         }
         try:
@@ -162,6 +164,16 @@ class Operations:
                     self.generator, text, payload["position"], count=payload.get("count", 10), **keywords
                 )
             return [found.as_dict(payload.get("dimensions"))]
+
+        return Plan([Part(None, work)], lambda results: cast("Message", results[0]))
+
+    def _occlusion(self, payload: Message) -> Plan:
+        """The loss of log p without each part of the source."""
+
+        def work(_: list[Any]) -> list[Message]:
+            with self.attachments.texts(payload["inputs"]) as [text]:
+                found = occlude(self.generator, text, payload.get("answer"), by=payload.get("by", "token"))
+                return [found.as_dict()]
 
         return Plan([Part(None, work)], lambda results: cast("Message", results[0]))
 

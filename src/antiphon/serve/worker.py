@@ -173,6 +173,7 @@ def main() -> int:
     except UserError as error:
         output.write(pack({"failed": error.problems}))
         return 2
+    generator.name = settings["name"]
     worker = ModelWorker(generator, runs, output, settings["most_positions"], threads)
     workers.append(worker)
     worker.run(stream)
