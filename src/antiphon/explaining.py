@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from antiphon import api
-from antiphon.arguments import AnyRun, refuse, wrong_run, wrong_type
+from antiphon.arguments import AnyRun, wrong_run
+from antiphon.errors import refuse, wrong_type
 from antiphon.inference.explain_step import explain_step as work_out_step
 from antiphon.inference.generator import Generator
 from antiphon.inference.occlusion import Occlusion, OcclusionUnit, occlude
