@@ -63,7 +63,8 @@ export class Attention {
 
   loadOcclusion() {
     const {input, output} = state.result;
-    return this.load("occlusion", () => post("/v1/explain/occlusion", {inputs: input, answer: output.token_ids, ...named(state.model)}, {quiet: true}));
+    const by = this.params.merged === "1" ? "word" : "token";
+    return this.load(`occlusion by ${by}`, () => post("/v1/explain/occlusion", {inputs: input, answer: output.token_ids, by, ...named(state.model)}, {quiet: true}));
   }
 
   loadSource() {
@@ -104,8 +105,10 @@ export class Attention {
   leftOut() {
     const found = this.loadOcclusion();
     if (!found || found.error) return {problem: found?.error.message ?? "…"};
-    const weights = found.differences[0].map((_, target) => found.differences.map((row) => row[target]));
-    return {weights, rows: state.result.output.tokens.map(shown), columns: found.parts.map((part) => shown(part.text)), totals: found.totals, signed: true, scale: Math.max(0.01, ...weights.flat().map(Math.abs)), spans: found.spans, files: null};
+    const {output} = state.result;
+    const groups = this.params.merged === "1" && output.attention?.words ? output.attention.words : output.tokens.map((text, place) => ({text, first: place, last: place}));
+    const weights = groups.map(({first, last}) => found.differences.map((row) => row.slice(first, last + 1).reduce((sum, value) => sum + value, 0)));
+    return {weights, rows: groups.map(({text}) => shown(text)), columns: found.parts.map((part) => shown(part.text)), totals: found.totals, signed: true, scale: Math.max(0.01, ...weights.flat().map(Math.abs)), files: null};
   }
 
   showControls({heads, kinds = [], kind}) {
@@ -115,7 +118,7 @@ export class Attention {
     fill(this.controls,
       h("div", {class: "group"}, press("attention", mode === "attention", {mode: null}), press("leave one out", mode === "leave", {mode: "leave"}), help(NOT_AN_EXPLANATION)),
       mode === "attention" && kinds.length > 1 ? h("div", {class: "group"}, kinds.map((name) => press(KINDS[name], name === kind, {kind: name, layer: null, head: null}))) : null,
-      mode === "attention" && groupable ? h("label", {}, h("input", {type: "checkbox", checked: merged === "1", onchange: (event) => this.set({merged: event.currentTarget.checked ? null : "0"})}), "whole words") : null);
+      groupable ? h("label", {}, h("input", {type: "checkbox", checked: merged === "1", onchange: (event) => this.set({merged: event.currentTarget.checked ? null : "0"})}), "whole words") : null);
     const table_ = mode === "attention" && heads && kind ? heads[kind] : null;
     if (!table_ || table_.flat().length < 2) return fill(this.heads);
     return fill(this.heads, h("button", {type: "button", "aria-pressed": String(layer === ""), onclick: () => this.set({layer: null, head: null})}, "mean of all"),

@@ -74,9 +74,6 @@ export const heat = (share) => mixed(HEAT[theme()], share);
 /** The tint of a value from −1 to 1; 0 is the ground. */
 export const signed = (value) => mixed((value < 0 ? BELOW : HEAT)[theme()], Math.abs(value));
 
-/** The colour of text that can be read on heat(share). */
-export const onHeat = (share) => (share > 0.55 ? "var(--ground)" : "var(--ink)");
-
 const pen = document.createElement("canvas").getContext("2d");
 
 /** The width of a text in pixels. */

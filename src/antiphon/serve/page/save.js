@@ -70,22 +70,17 @@ function download(name, type, content) {
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
-/** The picture with its styles and colours in it. */
+/** The text of the picture with its styles and colours in it; as text, for a style element would break the policy. */
 export async function standalone(picture) {
   const copy = picture.cloneNode(true);
   const css = await (await fetch("/page/figures.css")).text();
-  const used = [...new Set(css.match(/--[\w-]+/g))];
   const here = getComputedStyle(document.documentElement);
-  const values = used.map((name) => `${name}: ${here.getPropertyValue(name)}`).join("; ");
-  const style = document.createElementNS("http://www.w3.org/2000/svg", "style");
-  style.textContent = `svg { ${values}; font-family: system-ui, sans-serif; background: ${here.getPropertyValue("--ground")} }\n${css}`;
-  copy.prepend(style);
-  copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+  const values = [...new Set(css.match(/--[\w-]+/g))].map((name) => `${name}: ${here.getPropertyValue(name)}`).join("; ");
   for (const image of copy.querySelectorAll("image")) image.setAttribute("href", await embedded(image.getAttribute("href")));
-  const [, , width, height] = (copy.getAttribute("viewBox") ?? `0 0 ${copy.getAttribute("width")} ${copy.getAttribute("height")}`).split(/\s+/);
-  copy.setAttribute("width", width);
-  copy.setAttribute("height", height);
-  return new XMLSerializer().serializeToString(copy);
+  const [, , width, height] = copy.getAttribute("viewBox").split(/\s+/);
+  for (const [name, value] of Object.entries({xmlns: "http://www.w3.org/2000/svg", width, height})) copy.setAttribute(name, value);
+  const style = `<style>svg { ${values}; font-family: system-ui, sans-serif; background: ${here.getPropertyValue("--ground")} }\n${css}</style>`;
+  return new XMLSerializer().serializeToString(copy).replace(">", () => `>${style}`);
 }
 
 async function embedded(address) {
@@ -112,22 +107,13 @@ async function raster(svg) {
   return new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
 }
 
+const LAYOUT = "body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem } svg { max-width: 100%; height: auto } td, th { text-align: left; padding: .1rem 1rem .1rem 0 } pre { overflow: auto; max-height: 20rem }";
+
 /** One file without scripts and without anything from elsewhere: the picture, its table, its data. */
 async function onePage(title, picture, data, rows) {
-  const page = document.implementation.createHTMLDocument(title);
-  const make = (name, text, ...children) => {
-    const element = page.createElement(name);
-    if (text) element.textContent = text;
-    element.append(...children);
-    return element;
-  };
-  const meta = make("meta");
-  meta.setAttribute("charset", "utf-8");
-  page.head.prepend(meta);
-  page.head.append(make("style", "body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem } svg { max-width: 100%; height: auto } td, th { text-align: left; padding: .1rem 1rem .1rem 0 } pre { overflow: auto; max-height: 20rem }"));
-  page.body.append(make("h1", title));
-  if (picture) page.body.append(page.importNode(new DOMParser().parseFromString(await standalone(picture), "image/svg+xml").documentElement, true));
-  if (rows) page.body.append(make("details", "", make("summary", "As a table"), page.importNode(rows, true)));
-  page.body.append(make("details", "", make("summary", "Data"), make("pre", JSON.stringify(data, null, 1))));
-  return `<!doctype html>\n${page.documentElement.outerHTML}`;
+  const folded = (name, content) => h("details", {}, h("summary", {}, name), content);
+  const body = [h("h1", {}, title), rows ? folded("As a table", rows) : null, folded("Data", h("pre", {}, JSON.stringify(data, null, 1)))];
+  const [heading, ...rest] = body.filter(Boolean).map((element) => element.outerHTML);
+  const head = `<meta charset="utf-8"><title>${h("p", {}, title).innerHTML}</title><style>${LAYOUT}</style>`;
+  return `<!doctype html>\n<html lang="en"><head>${head}</head><body>${heading}${picture ? await standalone(picture) : ""}${rest.join("")}</body></html>`;
 }

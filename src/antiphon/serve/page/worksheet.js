@@ -1,6 +1,6 @@
 // The worked figure: rows from the encoder states to the new state, columns that stay aligned.
 
-import {cut, heat, number, onHeat, probability, s, say, shown, signed, textWidth} from "./dom.js";
+import {cut, heat, number, probability, s, say, shown, signed, textWidth} from "./dom.js";
 
 const LABEL = 280; // width of the names and formulas
 const BAR = 88; // height of a vector that stands upright
@@ -115,7 +115,7 @@ function numbers(part, tokens, column) {
   const most = part.values.indexOf(Math.max(...part.values.map((value) => value ?? -Infinity)));
   const element = part.values.map((value, place) => [
     shares ? s("rect", {x: place * column + 2, y: 0, width: column - 4, height: 24, rx: 3, fill: heat(value), class: "share-cell"}) : null,
-    s("text", {x: (place + 0.5) * column, y: 16.5, class: `${place === most ? "most" : ""}`, style: shares ? {fill: onHeat(value)} : {}}, shares ? value.toFixed(2) : number(value)),
+    s("text", {x: (place + 0.5) * column, y: 16.5, class: `${place === most ? "most" : ""} ${shares && value > 0.55 ? "on-heat" : ""}`}, shares ? value.toFixed(2) : number(value)),
   ]);
   return {element: [element, names_(tokens, column, 40)], width: part.values.length * column, height: 44};
 }
