@@ -111,7 +111,7 @@ export function fromAddress(hash, models) {
   const keys = names.length ? names : ["text"];
   const inputs = Object.fromEntries(keys.map((name) => [name, parts.get(`in.${name}`) ?? (keys.length === 1 ? parts.get("in") : null) ?? ""]));
   const options = {};
-  for (const name of ["beam", "length_penalty", "temperature", "seed", "patience", "top_k", "top_p"]) {
+  for (const name of ["beam", "length_penalty", "temperature", "seed", "patience", "top_k", "top_p", "joint", "max_length"]) {
     const value = Number.parseFloat(parts.get(name));
     if (Number.isFinite(value)) options[name] = value;
   }
