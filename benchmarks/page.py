@@ -58,7 +58,7 @@ def first_paint(browser: Browser, url: str) -> tuple[float, float]:
 
 
 def growth(browser: Browser, url: str) -> tuple[list[float], Counter[str]]:
-    """Milliseconds of CPU time of each task of the page's main thread while the tree grew, and its frames by their fate."""
+    """CPU time in milliseconds of each task of the page while the tree grew, and its frames by their fate."""
     page = browser.new_context().new_page()
     page.goto(url)
     page.wait_for_selector("g.node.winner")
