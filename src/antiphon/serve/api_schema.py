@@ -13,7 +13,7 @@ from antiphon.text import nearest
 
 __all__ = [
     "OPTION_NAMES", "AlternativesRequest", "GenerateRequest", "MapRequest", "OcclusionRequest", "ScoreRequest",
-    "SearchRequestBody", "StepRequest", "StreamRequest", "parse", "search_keywords", "too_many",
+    "SearchRequestBody", "SourceRequest", "StepRequest", "StreamRequest", "parse", "search_keywords", "too_many",
 ]  # fmt: skip
 
 SERVER_DECIDES = ("batch_size", "log_probs")
@@ -139,6 +139,12 @@ class OcclusionRequest(_Body):
     inputs: Input
     answer: GivenAnswer = None
     by: Literal["token", "word"] = Field("token", description="The parts of a text; those of a file are positions.")
+
+
+class SourceRequest(_Body):
+    """The sources of an input as the model reads them."""
+
+    inputs: Input
 
 
 class MapRequest(_Body):
