@@ -271,6 +271,21 @@ def test_a_display_is_told_when_an_evaluation_begins_and_ends(tmp_path: Path) ->
     assert shown.names == [*once, *once, "evaluating", "close"]
 
 
+@pytest.mark.parametrize("metric", ["exact_match", "loss"])
+def test_samples_are_drawn_from_all_of_dev(metric: str, tmp_path: Path) -> None:
+    shown: list[DevSample] = []
+
+    class Samples(Callback):
+        def on_evaluation(self, row: dict[str, float], samples: list[DevSample]) -> None:  # noqa: ARG002
+            shown.extend(samples)
+
+    values = {**config(max_updates=1), "evaluation": {"metrics": [metric]}}
+    antiphon.train(values, tmp_path / "run", dev=PAIRS[:9], display=None, callbacks=[Samples()])
+    assert [(sample.source, sample.references) for sample in shown] == [
+        (PAIRS[row][0], (PAIRS[row][1],)) for row in (0, 3, 6)
+    ]
+
+
 def test_callbacks_leave_no_call_of_a_display_out() -> None:
     calls = {name for name in vars(Display) if not name.startswith("_")}
     assert calls <= vars(DisplayWithCallbacks).keys()
