@@ -13,13 +13,14 @@ from typing import Any
 from antiphon.config.load import read_config
 from antiphon.config.yaml_text import config_diff
 from antiphon.errors import UserError
-from antiphon.reports.run_record import RunRecord, read_record
+from antiphon.reports.run_record import RunRecord, SampleOutput, read_record
 from antiphon.serve.frames import Message
 from antiphon.serve.refusals import Refusal
 
 __all__ = ["RunListing", "is_model", "weights_signature"]
 
 DEEPEST, MOST_RUNS = 3, 500  # of the folders below, and of the runs that are listed
+SHOWN_FILES = (".yaml", ".json", ".jsonl", ".csv", ".txt")
 FRESH = 1.0  # seconds that a listing is used again
 MOST_BYTES = 2**18  # of a log in one response
 SAMPLES, SPARKS = 30, 40  # the last outputs of a run, and the points of its curve in the list
@@ -73,13 +74,14 @@ class RunListing:
     def facts(self, name: str) -> Message:
         """Return the facts of a run: its configuration, data, samples and changes."""
         record = read_record(self.path(name))
+        files = _reads_files(record.run)
         return {
             **run_row(name, record.run),
             "config": _without_paths(record.config),
             "versions": {key: record.environment.get(key) for key in ("antiphon", "python", "torch", "cpu")},
             "data": {key: record.data.get(key) for key in ("pairs", "lengths")},
             "evaluations": record.metrics,
-            "samples": [_sample(one) for one in record.samples[-SAMPLES:]],
+            "samples": [_sample(one, files) for one in record.samples[-SAMPLES:]],
             "changes": [{"update": change.update, "keys": change.keys} for change in record.changes],
         }
 
@@ -114,12 +116,20 @@ def _runs_below(root: Path) -> Iterator[Path]:
         here = Path(place)
         depth = len(here.relative_to(root).parts)
         if here != root and "config.yaml" in files and not {"log.jsonl", "model.json"}.isdisjoint(files):
-            yield here
+            if _stays_inside(root, here):
+                yield here
             found += 1
             folders.clear()
         if depth >= DEEPEST or found >= MOST_RUNS:
             folders.clear()
         folders[:] = sorted(name for name in folders if not name.startswith("."))
+
+
+def _stays_inside(root: Path, run: Path) -> bool:
+    """False if a file that a page could show is a link to somewhere else; weights may lie on another disk."""
+    inside = root.resolve()
+    links = [path for path in run.iterdir() if path.suffix in SHOWN_FILES and path.is_symlink()]
+    return all(path.resolve().is_relative_to(inside) for path in links)
 
 
 def run_row(name: str, path: Path) -> Message:
@@ -194,8 +204,19 @@ def _row(line: bytes) -> dict[str, Any] | None:
     return row if isinstance(row, dict) else None
 
 
-def _sample(one: Any) -> Message:  # noqa: ANN401 (SampleOutput of the reports)
-    return {"update": one.update, "source": one.source, "references": list(one.references), "output": one.output}
+def _sample(one: SampleOutput, files: list[bool]) -> Message:
+    """An output of a training; in place of the path of a file its name."""
+    cells = zip(one.source.split("\t"), files or [True], strict=False)
+    source = "\t".join(cell.rpartition("/")[2] if file else cell for cell, file in cells)
+    return {"update": one.update, "source": source, "references": list(one.references), "output": one.output}
+
+
+def _reads_files(run: Path) -> list[bool]:
+    """True for each source of a run that is a file; a configuration that cannot be read may have any."""
+    try:
+        return [source.kind != "text" for source in read_config(str(run / "config.yaml")).data.sources] or [False]
+    except UserError:
+        return []
 
 
 def _short(value: str) -> str:
