@@ -25,17 +25,10 @@ export class Attention {
     const {result} = state;
     this.element.classList.toggle("without", !result?.output);
     if (!result?.output) return fill(this.reading, result ? "" : "Type something above to see where the model looks.");
-    if (!facts().attention) return this.refuse("This model has no attention: its decoder sees the source only through one vector. “Leave one out” still measures what each part of the source matters.");
     const redrawn = ["result", "params", "theme", "view"].some((name) => changed.has(name));
     if (redrawn || (this.now?.files && changed.has("position"))) this.draw();
     else if (changed.has("position")) this.select();
     return undefined;
-  }
-
-  refuse(sentence) {
-    this.params.mode = "leave";
-    fill(this.reading, sentence);
-    this.draw();
   }
 
   get params() {
@@ -58,7 +51,7 @@ export class Attention {
   }
 
   loadHeads() {
-    return this.load("heads", async () => (await post("/v1/generate", {...body(state.result), search: undefined, n_best: undefined, return: ["attention", "heads"]}, {quiet: true})).outputs.heads);
+    return this.load("heads", async () => (await post("/v1/generate", {...body(state.result), search: undefined, n_best: undefined, return: facts().attention ? ["attention", "heads"] : ["heads"]}, {quiet: true})).outputs.heads);
   }
 
   loadOcclusion() {
@@ -93,13 +86,21 @@ export class Attention {
     const chosen = kinds.includes(kind) ? kind : kinds[0];
     const one = heads && chosen ? pick(heads[chosen], layer, head) : null;
     const weights = one ?? (chosen && chosen !== "cross" ? null : output.attention?.weights);
-    if (!weights) return {problem: heads ? "A text that was answered in parts has no one attention." : "…", heads, kinds};
-    const source = output.attention.source_tokens.map(shown);
-    const rows = chosen === "source" ? source : output.tokens.map(shown);
+    if (!weights) return {problem: heads ? this.without() : "…", heads, kinds};
+    const seen = output.attention ?? heads;
+    const source = seen.source_tokens.map(shown);
+    const written = output.tokens.map(shown);
+    const rows = chosen === "source" ? source : weights.length > written.length ? [...source, ...written] : written; // a language model has rows for its prompt
     const columns = chosen === "own" ? ["<s>", ...rows.slice(0, -1)] : source;
-    const made = {weights, rows, columns, heads, kinds, kind: chosen, copied: output.attention.copied, spans: output.attention.spans};
+    const made = {weights, rows, columns, heads, kinds, kind: chosen, copied: seen.copied, spans: seen.spans};
     made.files = (chosen ?? "cross") === "cross" && made.spans?.some((span) => span.kind === "image" || span.kind === "audio" || span.kind === "frames") ? made.spans : null;
-    return merged === "1" && !made.files ? mergedWords(made, output.attention) : made;
+    return merged === "1" && !made.files ? mergedWords(made, seen) : made;
+  }
+
+  /** Why there is nothing to draw. */
+  without() {
+    if (facts().attention) return "A text that was answered in parts has no one attention.";
+    return "This model has no attention: its decoder sees the source only through one vector. “Leave one out” still measures how much each part of the source matters.";
   }
 
   leftOut() {
