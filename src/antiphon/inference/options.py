@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from antiphon.inference.inputs import Codec
 
 __all__ = [
-    "OPTIONS", "STEP_ENGINES", "Capabilities", "Option", "SearchKeywords", "SearchOptions", "is_given",
+    "LARGEST_BATCH", "OPTIONS", "STEP_ENGINES", "Capabilities", "Option", "SearchKeywords", "SearchOptions", "is_given",
     "keyword_problems", "search_options",
 ]  # fmt: skip
 
@@ -82,13 +82,13 @@ class Option:
             yield f"{self.name}: give a list of phrases, such as [{value!r}]"
         if not isinstance(value, int | float):
             return
+        low = (self.least is not None and value < self.least) or (self.above is not None and value <= self.above)
         if not math.isfinite(value):
             yield f"{self.name}: must be a finite number, not {value:g}"
-        elif self.least is not None and value < self.least:
-            yield f"{self.name}: must be at least {self.least:g}, not {value:g}{hint}"
-        elif (self.above is not None and value <= self.above) or (self.most is not None and value > self.most):
-            most = "" if self.most is None else f" and at most {self.most:g}"
-            yield f"{self.name}: must be above {self.above:g}{most}, not {value:g}{hint}"
+        elif low or (self.most is not None and value > self.most):
+            bounds = {"at least": self.least, "above": self.above, "at most": self.most}
+            known = " and ".join(f"{word} {bound:g}" for word, bound in bounds.items() if bound is not None)
+            yield f"{self.name}: must be {known}, not {value:g}{hint}"
 
 
 # fmt: off
@@ -106,14 +106,15 @@ class SearchOptions:
     min_ratio: Annotated[float | None, Option(
         "Shortest answer as a multiple of the length of its source, both with </s>.", above=0, reads="source",
         refusal=RENORMALISED)] = None
-    length_penalty: Annotated[float, Option("Exponent a of the score sum(log p) / length^a.", least=0, engines=ALL)]
+    length_penalty: Annotated[float, Option(
+        "Exponent a of the score sum(log p) / length^a.", least=0, most=10, engines=ALL)]
     patience: Annotated[float | None, Option(
         "Keep the beam full until beam x patience hypotheses have finished; "
         "without it the beam shrinks by one for each.",
-        above=0, search="beam", engines=ALL, hint="leave it out for a beam that shrinks")] = None
+        above=0, most=1000, search="beam", engines=ALL, hint="leave it out for a beam that shrinks")] = None
     diversity: Annotated[float | None, Option(
         "Divide the beam into groups; a token costs this much for each earlier group that took it at the same step.",
-        above=0, search="beam", reads="answer", hint="leave it out for one beam")] = None
+        above=0, most=1000, search="beam", reads="answer", hint="leave it out for one beam")] = None
     groups: Annotated[int, Option("Groups of the beam.", least=2, needs="diversity", search="beam")] = 2
     no_repeat: Annotated[int | None, Option(
         "No n-gram of this length occurs twice in an answer.", least=1, reads="answer", refusal=RENORMALISED)] = None
@@ -165,11 +166,12 @@ class SearchOptions:
 
     def longest(self, source: int) -> int:
         """Most tokens of an answer to a source of this many tokens, both with </s>."""
-        return self.max_length if self.max_ratio is None else max(1, min(self.max_length, int(self.max_ratio * source)))
+        return self.max_length if self.max_ratio is None else max(1, int(min(self.max_length, self.max_ratio * source)))
 
     def shortest(self, source: int) -> int:
         """Fewest tokens of an answer to a source of this many tokens, both with </s>."""
-        return self.min_length if self.min_ratio is None else max(self.min_length, math.ceil(self.min_ratio * source))
+        share = 0 if self.min_ratio is None else math.ceil(min(self.max_length, self.min_ratio * source))
+        return max(self.min_length, share)
 
 
 OPTIONS: dict[str, Option] = {

@@ -61,6 +61,7 @@ def create_app(settings: ServeSettings, log: Log) -> FastAPI:
 
     app = FastAPI(
         title="Antiphon", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None,
+        redirect_slashes=False,
         description="Answers, scores and explanations of sequence-to-sequence models.",
     )  # fmt: skip
     app.state.server = server

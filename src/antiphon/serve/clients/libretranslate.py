@@ -11,9 +11,9 @@ from starlette.responses import Response
 
 from antiphon.serve import native
 from antiphon.serve.answering import Answering, Wanted
-from antiphon.serve.api_schema import parse
 from antiphon.serve.clients.languages import UNKNOWN, find_model, known_pairs, language_name
 from antiphon.serve.frames import Message
+from antiphon.serve.reader import parse
 from antiphon.serve.refusals import Refusal
 from antiphon.serve.serve_settings import Languages
 from antiphon.serve.server import Server
