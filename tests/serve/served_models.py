@@ -1,4 +1,4 @@
-"""Model folders that the tests serve: beside those of tiny_generators a picture, a sound, two sources, a tagger."""
+"""Model folders that the tests serve: beside those of tiny_generators a picture, four sources, a tagger."""
 
 from __future__ import annotations
 
@@ -22,14 +22,17 @@ BAHDANAU = {"kind": "bahdanau", **RECURRENT}
 CELLS = {"kind": "cells", "channels": [3, 4], "blocks": 1, "dropout": 0.0}
 WORDS = {"kind": "text", "tokens": "words"}
 IMAGE = {"kind": "image", "height": 16, "width": 16, "colour": False}
-SOUND = {"kind": "audio", "mels": 6}
-ARRAY = {"kind": "features", "column": "array"}
+LINEAR = {"kind": "linear", "dropout": 0.0}
 KINDS: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
     "image": ([IMAGE], {"encoder": GRU, "front": CELLS, "decoder": BAHDANAU}),
-    "audio": ([SOUND], {"encoder": GRU, "front": {"kind": "linear", "dropout": 0.0}, "decoder": BAHDANAU}),
     "several": (
-        [{**WORDS, "column": "question"}, {**IMAGE, "column": "picture"}, ARRAY],
-        {"encoder": GRU, "front": [None, CELLS, {"kind": "linear", "dropout": 0.0}], "decoder": BAHDANAU},
+        [
+            {**WORDS, "column": "question"},
+            {**IMAGE, "column": "picture"},
+            {"kind": "audio", "mels": 6, "column": "sound"},
+            {"kind": "features", "column": "array"},
+        ],
+        {"encoder": GRU, "front": [None, CELLS, LINEAR, LINEAR], "decoder": BAHDANAU},
     ),
     "tagger": ([WORDS], {"kind": "tagger", "encoder": GRU, "decoder": {"dropout": 0.0}}),
 }  # fmt: skip

@@ -46,9 +46,18 @@ class Piece:
     adjoins: bool  # another piece ends where it begins
 
     @property
-    def closes(self) -> bool:
+    def attached(self) -> bool:
         """It belongs to the word before it, as a closing tag does."""
-        return not self.space_before and not self.adjoins and (self.space_after or self.text.startswith("</"))
+        return not self.space_before and (self.is_end or (self.space_after and not self.adjoins))
+
+    @property
+    def is_end(self) -> bool:
+        return self.tag and self.text.startswith("</")
+
+    @property
+    def name(self) -> str:
+        """That of a tag."""
+        return self.text.strip("</>").split()[0].lower() if self.tag else ""
 
 
 @dataclass(frozen=True)
@@ -94,28 +103,70 @@ def _join(kept: str, more: str, *, gap: bool) -> str:
 
 
 def put_back(stripped: Stripped, answer: str, places: Sequence[float]) -> str:
-    """The answer with every piece, each before the word whose source word followed it; tags keep their order.
+    """The answer with every piece: a placeholder before the word whose source word followed it, tags around theirs.
 
     `places` has for each word of the answer the place in the stripped text that it comes from.
     """
     words = [match.span() for match in WORD.finditer(answer)]
-    slots: dict[int, list[Piece]] = {}
-    earliest = 0
-    for piece in stripped.pieces:
-        slot = _slot(piece.place, stripped.text, places)
-        if piece.tag:
-            slot = earliest = max(slot, earliest)
-        slots.setdefault(slot, []).append(piece)
+    slots = _slots(stripped, places)
     result, end = "", 0
     for slot in range(len(words) + 1):
         start = words[slot][0] if slot < len(words) else len(answer)
         here = slots.get(slot, [])
-        left = list(takewhile(lambda piece: piece.closes, here)) if slot else []
+        left = list(takewhile(lambda piece: piece.attached, here)) if slot else []
         word_end = words[slot - 1][1] if slot else 0
         result += answer[end:word_end] + "".join(piece.text for piece in left) + answer[word_end:start]
         result = _append(result, here[len(left) :], answer[start : start + 1])
         end = start
     return result
+
+
+def _slots(stripped: Stripped, places: Sequence[float]) -> dict[int, list[Piece]]:
+    """The pieces before each word of the answer, in order; those behind the last come under the number of words."""
+    found = stripped.pieces
+    pairs = _pairs(found)
+    slots = [_slot(piece.place, stripped.text, places) for piece in found]
+    for start, end in pairs.items():
+        inside = [number for number, place in enumerate(places) if found[start].place <= place <= found[end].place]
+        if inside:
+            slots[start], slots[end] = inside[0], inside[-1] + 1
+    ends_first = {end for start, end in pairs.items() if slots[start] < slots[end]}
+    order = sorted(range(len(found)), key=lambda number: (slots[number], number not in ends_first, number))
+    if not _nested(order, pairs):  # the words of two pairs are mixed: then the tags keep their order
+        tags = [number for number, piece in enumerate(found) if piece.tag]
+        for number, slot in zip(tags, accumulate((slots[number] for number in tags), max), strict=True):
+            slots[number] = slot
+        order = sorted(range(len(found)), key=lambda number: (slots[number], number))
+    by_slot: dict[int, list[Piece]] = {}
+    for number in order:
+        by_slot.setdefault(slots[number], []).append(found[number])
+    return by_slot
+
+
+def _pairs(found: Sequence[Piece]) -> dict[int, int]:
+    """The numbers of tags that begin and end an element."""
+    open_tags: list[int] = []
+    pairs = {}
+    for number, piece in enumerate(found):
+        names = [found[start].name for start in open_tags]
+        if piece.is_end and piece.name in names:
+            depth = len(names) - 1 - names[::-1].index(piece.name)
+            pairs[open_tags[depth]] = number
+            del open_tags[depth:]
+        elif piece.tag and not piece.is_end:
+            open_tags.append(number)
+    return pairs
+
+
+def _nested(order: Sequence[int], pairs: Mapping[int, int]) -> bool:
+    """In this order every element ends within the one it begins in."""
+    expected: list[int] = []
+    for number in order:
+        if number in pairs:
+            expected.append(pairs[number])
+        elif number in pairs.values() and (not expected or expected.pop() != number):
+            return False
+    return True
 
 
 def _slot(place: int, source: str, places: Sequence[float]) -> int:
@@ -130,7 +181,8 @@ def _slot(place: int, source: str, places: Sequence[float]) -> int:
 def _append(text: str, added: Sequence[Piece], following: str) -> str:
     """The text with pieces behind it; spaces stand where they stood, and around placeholders."""
     for number, piece in enumerate(added):
-        apart = (piece.space_before or not piece.tag) and not (number and piece.adjoins)
+        close = number > 0 and (piece.adjoins or (piece.tag and added[number - 1].tag))
+        apart = (piece.space_before or not piece.tag) and not close
         text += f" {piece.text}" if apart and text and not text[-1].isspace() else piece.text
     if added and following and not following.isspace():
         text += " " if added[-1].space_after or (not added[-1].tag and following.isalnum()) else ""

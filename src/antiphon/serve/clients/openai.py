@@ -64,9 +64,10 @@ class CompletionFields(BaseModel):
         free = model.facts.get("kind") != "tagger"  # a tagger writes one label for each token
         if free and self.max_tokens is not None and (most is None or self.max_tokens < most):
             options["max_length"] = self.max_tokens
-        if self.temperature or (self.temperature is None and self.top_p is not None and self.top_p < 1):
+        top_p = self.top_p if self.top_p is not None and self.top_p < 1 else None  # 1: all tokens
+        if self.temperature or (self.temperature is None and top_p is not None):
             options |= {"sample": True, "temperature": self.temperature or 1.0}
-            options |= {"top_p": self.top_p} if self.top_p is not None else {}
+            options |= {"top_p": top_p} if top_p is not None else {}
             options |= {"seed": self.seed} if self.seed is not None else {}
         elif self.n > 1:
             options["beam"] = max(self.n, model.facts.get("decoding", {}).get("beam", 1))
