@@ -20,6 +20,7 @@ __all__ = [
     "put_back", "strip",
 ]  # fmt: skip
 
+SHOWN, MOST_FLAGS = 80, 20  # characters of a piece in a flag; pieces that have one
 # {name}, {{name}}, ${name} and %{name}, with braces inside; %d, %5.2f, %(name)s and %1$s; <x id="1"></x> as one; other
 # tags; entities; addresses without the full stop behind them
 PIECE = regex.compile(
@@ -145,26 +146,26 @@ def _slots(stripped: Stripped, places: Sequence[float]) -> dict[int, list[Piece]
 
 def _pairs(found: Sequence[Piece]) -> dict[int, int]:
     """The numbers of tags that begin and end an element."""
-    open_tags: list[int] = []
+    open_tags, names = list[int](), list[str]()
     pairs = {}
     for number, piece in enumerate(found):
-        names = [found[start].name for start in open_tags]
         if piece.is_end and piece.name in names:
             depth = len(names) - 1 - names[::-1].index(piece.name)
             pairs[open_tags[depth]] = number
-            del open_tags[depth:]
+            del open_tags[depth:], names[depth:]
         elif piece.tag and not piece.is_end:
             open_tags.append(number)
+            names.append(piece.name)
     return pairs
 
 
 def _nested(order: Sequence[int], pairs: Mapping[int, int]) -> bool:
     """In this order every element ends within the one it begins in."""
-    expected: list[int] = []
+    expected, ends = list[int](), set(pairs.values())
     for number in order:
         if number in pairs:
             expected.append(pairs[number])
-        elif number in pairs.values() and (not expected or expected.pop() != number):
+        elif number in ends and (not expected or expected.pop() != number):
             return False
     return True
 
@@ -268,7 +269,7 @@ class PieceSearch:
             found[row] = restored
             lost[row] = missing(asked[row].given, restored.answer.text)
         for row, one in enumerate(asked):
-            flags = [f"placeholder: {piece} is not in the answer" for piece in lost[row]]
+            flags = _flags(lost[row], "is not in the answer")
             terms = lost_phrases(one.phrases, found[row].answer.text)
             flags += [f"glossary: {term!r} is not in the answer" for term in terms]
             found[row] = with_flags(found[row], flags)
@@ -281,7 +282,9 @@ class PieceSearch:
         texts = [strip(one.given) for one in asked]
         pipeline = replace(self.pipeline, weights=self.generator.engine.has_attention)
         prefixes = [one.text.prefix for one in asked]
-        prepared = self.generator.prepare([text.text for text in texts], prefixes, pipeline)
+        fresh = self.generator.prepare([text.text for text in texts], prefixes, pipeline)
+        # What is drawn depends on the whole text, not on others that are alike without their pieces.
+        prepared = [replace(text, key=one.text.key) for text, one in zip(fresh, asked, strict=True)]
         return [_with_pieces(text, found) for text, found in zip(texts, self.search(prepared, pipeline), strict=True)]
 
 
@@ -296,7 +299,15 @@ def _with_pieces(text: Stripped, found: WatchedAnswer) -> WatchedAnswer:
     whole = put_back(text, answer.text, align_words(text, answer))
     first = [replace(best, text=whole) for best in answer.alternatives[:1]]
     made = replace(found, answer=replace(answer, text=whole, alternatives=[*first, *others]))
-    return with_flags(made, [f"placeholder: {piece.text} was put back by its place" for piece in text.pieces])
+    return with_flags(made, _flags([piece.text for piece in text.pieces], "was put back by its place"))
+
+
+def _flags(found: list[str], fact: str) -> list[str]:
+    """A flag for each different piece; beyond the first some, their number."""
+    different = list(dict.fromkeys(found))
+    flags = [f"placeholder: {piece[:SHOWN]} {fact}" for piece in different[:MOST_FLAGS]]
+    more = len(different) - MOST_FLAGS
+    return [*flags, f"placeholder: the same of {more:,} more"] if more > 0 else flags
 
 
 def with_flags(found: WatchedAnswer, flags: list[str]) -> WatchedAnswer:

@@ -136,7 +136,7 @@ def parse(body: type[Body], values: Message) -> Body:
         found: dict[str, tuple[str, Any]] = {}
         for one in error.errors(include_url=False):
             several = any(_is_branch(part) for part in one["loc"])
-            place = str(one["loc"][0]) if several else ".".join(map(str, one["loc"]))
+            place = str(one["loc"][0]) if several else ".".join(map(str, one["loc"])).removesuffix("[key]").strip(".")
             found.setdefault(place, (_several(body, place) if several else _sentence(body, place, one), one))
     [(first, (_, one)), *_] = found.items()
     refusal = invalid([sentence for sentence, _ in found.values()], param=first.split(".")[0])
@@ -147,7 +147,7 @@ def parse(body: type[Body], values: Message) -> Body:
 
 def _is_branch(part: str | int) -> bool:
     """A part of pydantic's path that names a member of a union."""
-    return isinstance(part, str) and (part in ("str", "int", "float", "bool") or "[" in part)
+    return isinstance(part, str) and (part in ("str", "int", "float", "bool") or "[" in part[1:])
 
 
 def _several(body: type[BaseModel], name: str) -> str:
