@@ -73,6 +73,14 @@ class Option:
         """The value that has no effect."""
         return False if self.configured else self.default
 
+    def bound(self, value: float) -> float | None:
+        """The bound that a number breaks; None if it is within all."""
+        if self.least is not None and value < self.least:
+            return self.least
+        if self.above is not None and value <= self.above:
+            return self.above
+        return self.most if self.most is not None and value > self.most else None
+
     def problems(self, value: object) -> Iterator[str]:
         """A sentence with a remedy if the value is out of range."""
         hint = f"; {self.hint}" if self.hint else ""
@@ -82,10 +90,9 @@ class Option:
             yield f"{self.name}: give a list of phrases, such as [{value!r}]"
         if not isinstance(value, int | float):
             return
-        low = (self.least is not None and value < self.least) or (self.above is not None and value <= self.above)
         if not math.isfinite(value):
             yield f"{self.name}: must be a finite number, not {value:g}"
-        elif low or (self.most is not None and value > self.most):
+        elif self.bound(value) is not None:
             bounds = {"at least": self.least, "above": self.above, "at most": self.most}
             known = " and ".join(f"{word} {bound:g}" for word, bound in bounds.items() if bound is not None)
             yield f"{self.name}: must be {known}, not {value:g}{hint}"

@@ -339,10 +339,10 @@ def search_keywords(body: BaseModel) -> SearchKeywords:
     if not problems:
         return cast("SearchKeywords", given)
     refusal = invalid(problems)
-    name = str(refusal.param)
-    if (option := OPTIONS.get(name)) is not None:
-        limits = (option.least, option.above, option.most, option.choices or None)
-        refusal.limit, refusal.given = next((one for one in limits if one is not None), None), given.get(name)
+    option, value = OPTIONS.get(str(refusal.param)), given.get(str(refusal.param))
+    if option is not None and isinstance(value, int | float):
+        refusal.limit = option.bound(value)
+        refusal.given = None if refusal.limit is None else value
     raise refusal
 
 
