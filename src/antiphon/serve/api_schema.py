@@ -284,7 +284,7 @@ class StepResponse(_Open):
 class MapResponse(_Open):
     """Points of the inputs; null where the vector is not a point, as of an empty text."""
 
-    points: list[tuple[float, float] | None]
+    points: list[Annotated[list[float], Field(min_length=2, max_length=2)] | None]
     shares: list[float]
     model: str
 

@@ -12,7 +12,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel
 from pydantic_core import to_json
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from antiphon._version import __version__
 from antiphon.serve import api_page, api_schema, server_metrics
@@ -22,12 +22,16 @@ from antiphon.serve.models import Model
 from antiphon.serve.refusals import Refusal
 from antiphon.serve.server import Server
 
-__all__ = ["BODIES", "TimedStream", "documented", "event_stream", "json_response", "json_rows", "model_facts", "routes"]
+__all__ = [
+    "BODIES", "READING", "TimedStream", "documented", "event_stream", "json_response", "json_rows", "model_facts",
+    "routes",
+]  # fmt: skip
 
 BODIES: tuple[type[BaseModel], ...] = (
     api_schema.GenerateRequest, api_schema.StreamRequest, api_schema.SearchRequestBody, api_schema.ScoreRequest,
     api_schema.AlternativesRequest, api_schema.StepRequest, api_schema.MapRequest,
 )  # fmt: skip
+READING = (400, 401, 403, 408, 413, 415, 500, 503)  # of a route that only reads the key
 ERRORS = (400, 401, 403, 404, 408, 413, 415, 422, 429, 500, 503, 504)
 
 
@@ -42,15 +46,14 @@ def json_rows(rows: list[Message]) -> Response:
 
 
 def documented(
-    body: type[BaseModel] | None, response: type[BaseModel], error: type[BaseModel], errors: tuple[int, ...] = ERRORS
-) -> dict[str, Any]:
-    """The entry of a route in the OpenAPI schema."""
+    body: type[BaseModel] | None, response: object, error: type[BaseModel], errors: tuple[int, ...] = ERRORS,
+    kinds: tuple[str, ...] = ("application/json", "multipart/form-data", "application/x-www-form-urlencoded"),
+) -> dict[str, Any]:  # fmt: skip
+    """The entry of a route in the OpenAPI schema; `response` is a model, or a list of one."""
     known: dict[str, Any] = {"responses": {200: {"model": response}, **{status: {"model": error} for status in errors}}}
     if body is not None:
         reference = {"schema": {"$ref": f"#/components/schemas/{body.__name__}"}}
-        kinds = ("application/json", "multipart/form-data", "application/x-www-form-urlencoded")
-        content = dict.fromkeys(kinds, reference)
-        known["openapi_extra"] = {"requestBody": {"required": True, "content": content}}
+        known["openapi_extra"] = {"requestBody": {"required": True, "content": dict.fromkeys(kinds, reference)}}
     return {**known, "response_model": None}
 
 
@@ -116,13 +119,17 @@ def _add_state_routes(router: APIRouter, server: Server) -> None:
         return json_response(request.app.openapi())
 
     state: dict[int | str, dict[str, Any]] = {200: {"description": "Yes."}, 503: {"description": "Not now."}}
-    router.add_api_route(
-        "/info", info, **documented(None, api_schema.InfoResponse, api_schema.ErrorResponse, (401, 403))
-    )
-    router.add_api_route("/livez", livez, responses={200: {"description": "Yes."}}, response_model=None)
+    alive: dict[int | str, dict[str, Any]] = {200: {"description": "Yes."}}
+    known = documented(None, api_schema.InfoResponse, api_schema.ErrorResponse, READING)
+    router.add_api_route("/info", info, summary="Limits, languages, versions and models.", **known)
+    router.add_api_route("/livez", livez, summary="The process runs.", responses=alive, response_model=None)
     for path in ("/readyz", "/health"):
-        router.add_api_route(path, readyz, responses=state, response_model=None, name=path[1:])
-    router.add_api_route("/metrics", numbers, response_model=None, responses={401: {"model": api_schema.ErrorResponse}})
+        told = "Every model is loaded and the server is not stopping."
+        router.add_api_route(path, readyz, summary=told, responses=state, response_model=None, name=path[1:])
+    metrics = documented(None, api_schema.ErrorResponse, api_schema.ErrorResponse, READING)
+    metrics["responses"][200] = {"description": "In the text format of Prometheus.", "content": {"text/plain": {}}}
+    told = "Requests, batches, queues and models as numbers."
+    router.add_api_route("/metrics", numbers, summary=told, response_class=PlainTextResponse, **metrics)
     for path, handler in (("/docs", docs), ("/docs/style.css", style), ("/openapi.json", openapi)):
         router.add_api_route(path, handler, include_in_schema=False)
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 from starlette.datastructures import FormData, QueryParams, UploadFile
-from starlette.formparsers import MultiPartException
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message as ASGIMessage
 
@@ -22,6 +22,7 @@ __all__ = ["Body", "ClientGone", "parse", "read_values"]
 
 BOM = b"\xef\xbb\xbf"
 BODY_SECONDS = 30.0  # for the whole body
+LONGEST_NAME = 100  # of a field in a sentence
 MOST_FILES, MOST_FIELDS = 64, 256
 Body = TypeVar("Body", bound=BaseModel)
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
@@ -96,12 +97,17 @@ async def _parse_form(request: Request, body: bytes, most: int) -> Message:
     try:
         async with again.form(max_files=MOST_FILES, max_fields=MOST_FIELDS, max_part_size=most) as form:
             return {name: await _field(form, name) for name in dict.fromkeys(form.keys())}
-    except (MultiPartException, ValueError, KeyError) as error:
-        raise Refusal(400, "invalid_form", f"the form cannot be read: {error}; check its boundary and fields") from None
+    except HTTPException as error:
+        raise _bad_form(error.detail) from None
     except Exception as error:  # of the parser: each version has others
-        if type(error).__module__.partition(".")[0] not in ("python_multipart", "multipart", "starlette"):
+        if type(error).__module__.partition(".")[0] not in ("builtins", "python_multipart", "multipart", "starlette"):
             raise
-        raise Refusal(400, "invalid_form", "the form cannot be read; check its boundary and its fields") from None
+        raise _bad_form(type(error).__name__) from None
+
+
+def _bad_form(reason: str) -> Refusal:
+    problem = f"the form cannot be read ({reason}); check its boundary and its fields"
+    return Refusal(400, "invalid_form", problem)
 
 
 async def _field(form: FormData, name: str) -> str | list[str]:
@@ -135,8 +141,9 @@ def parse(body: type[Body], values: Message) -> Body:
     except ValidationError as error:
         found: dict[str, tuple[str, Any]] = {}
         for one in error.errors(include_url=False):
-            several = any(_is_branch(part) for part in one["loc"])
-            place = str(one["loc"][0]) if several else ".".join(map(str, one["loc"])).removesuffix("[key]").strip(".")
+            several = one["type"] != "extra_forbidden" and any(map(_is_branch, one["loc"]))
+            path = ".".join(map(str, one["loc"])).removesuffix("[key]").strip(".")
+            place = str(one["loc"][0]) if several else path[:LONGEST_NAME]
             found.setdefault(place, (_several(body, place) if several else _sentence(body, place, one), one))
     [(first, (_, one)), *_] = found.items()
     refusal = invalid([sentence for sentence, _ in found.values()], param=first.split(".")[0])

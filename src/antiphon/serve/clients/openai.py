@@ -155,19 +155,19 @@ def routes(server: Server) -> APIRouter:
         await server.read(request)
         return native.json_response(described(server.model(request.path_params["name"])))
 
-    errors = (401, 403, 404)
-    listed = native.documented(None, ModelList, ErrorResponse, errors)
-    router.add_api_route("/v1/models", models, name="models", **listed)
+    errors = (*native.READING, 404)
+    listed = native.documented(None, ModelList, ErrorResponse, native.READING)
+    router.add_api_route("/v1/models", models, name="models", summary=ModelList.__doc__, **listed)
     single = native.documented(None, OneModel, ErrorResponse, errors)
     single["openapi_extra"] = {
         "parameters": [{"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}]
     }
-    router.add_api_route("/v1/models/{name}", one_model, name="model", **single)
+    router.add_api_route("/v1/models/{name}", one_model, name="model", summary=OneModel.__doc__, **single)
     for path, handler, body in (
         ("completions", completions.complete, Completion),
         ("chat/completions", completions.chat, ChatCompletion),
     ):
-        known = native.documented(body, CompletionResponse, ErrorResponse)
+        known = native.documented(body, CompletionResponse, ErrorResponse, kinds=("application/json",))
         known["responses"][200]["content"] = {"text/event-stream": {}}
         router.add_api_route(f"/v1/{path}", handler, methods=["POST"], name=path, summary=body.__doc__, **known)
     return router
