@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import json
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,7 @@ CHECKS = [
     not_a_server_error, checks.status_code_conformance, checks.content_type_conformance,
     checks.response_headers_conformance, checks.response_schema_conformance,
 ]  # fmt: skip
+FROZEN = Path(__file__).parents[1] / "frozen" / "openapi.json"
 SCHEMA = create_app(ServeSettings(models=(ServedModel("model", (Path("run"),)),)), print).openapi()
 API = schemathesis.openapi.from_dict(SCHEMA)
 OPERATIONS = [result.ok() for result in API.get_all_operations()]
@@ -61,3 +64,22 @@ def test_requests_made_from_the_schema(
         case.call_and_validate(base_url=server.url, checks=CHECKS)
 
     check()
+
+
+def test_the_schema_is_the_frozen_one() -> None:
+    """What clients rely on changes only with a diff that somebody has read."""
+    frozen, made = json.loads(FROZEN.read_text("utf-8")), json.loads(json.dumps(SCHEMA))
+    if made != frozen:
+        lines = [json.dumps(one, ensure_ascii=False, indent=1, sort_keys=True).splitlines() for one in (frozen, made)]
+        diff = "\n".join(difflib.unified_diff(*lines, "frozen", "made", lineterm="", n=4))
+        pytest.fail(
+            f"the OpenAPI schema has changed; if it should: python docs/make_reference.py\n{diff}", pytrace=False
+        )
+
+
+def test_every_route_is_explained() -> None:
+    """Each has a sentence, each field of a body of ours a description, and each answer that is not 200 its shape."""
+    for path, methods in SCHEMA["paths"].items():
+        for operation in methods.values():
+            assert operation["summary"].endswith("."), path
+            assert operation["responses"]["200"]["description"]

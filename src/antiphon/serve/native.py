@@ -45,12 +45,31 @@ def json_rows(rows: list[Message]) -> Response:
     return Response(to_json(rows, inf_nan_mode="null"), media_type="application/json")
 
 
+MEANINGS = {
+    200: "The answer.",
+    400: "The body cannot be read; for clients of DeepL and LibreTranslate also: a value is wrong.",
+    401: "The key is missing or wrong.",
+    403: "The Host header is wrong; for clients of DeepL and LibreTranslate: the key is missing or wrong.",
+    404: "There is no such model.",
+    408: "The body has come too slowly.",
+    413: "There is too much of something: the error says of what, and how much is taken.",
+    415: "The content type is not read here.",
+    422: "A value is wrong: the error says which, why, and what to do.",
+    429: "The queue is full; Retry-After says when to try again.",
+    500: "A bug in Antiphon; its log has the details, beside the id of the request.",
+    503: "A model is loading, or the server is stopping; Retry-After says when to try again.",
+    504: "There was no answer in time.",
+}
+
+
 def documented(
     body: type[BaseModel] | None, response: object, error: type[BaseModel], errors: tuple[int, ...] = ERRORS,
     kinds: tuple[str, ...] = ("application/json", "multipart/form-data", "application/x-www-form-urlencoded"),
 ) -> dict[str, Any]:  # fmt: skip
     """The entry of a route in the OpenAPI schema; `response` is a model, or a list of one."""
-    known: dict[str, Any] = {"responses": {200: {"model": response}, **{status: {"model": error} for status in errors}}}
+    models = {200: response, **dict.fromkeys(errors, error)}
+    responses = {status: {"model": model, "description": MEANINGS[status]} for status, model in models.items()}
+    known: dict[str, Any] = {"responses": responses}
     if body is not None:
         reference = {"schema": {"$ref": f"#/components/schemas/{body.__name__}"}}
         known["openapi_extra"] = {"requestBody": {"required": True, "content": dict.fromkeys(kinds, reference)}}
