@@ -133,4 +133,5 @@ def _watch_part(
         return pipeline.skipped(encoded), SearchTree(())
     forced = prepared.prefix if number == 0 else []
     found = pipeline.engine.observe(encoded, forced, pipeline.options, (*prepared.key, number), observer)
-    return pipeline.build(encoded, found), observer.recorder.tree(found[0])
+    best, *_ = pipeline.rerank(encoded, found)
+    return pipeline.build(encoded, found), observer.recorder.tree(best)
