@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import httpx
@@ -73,9 +73,8 @@ def loading(server: RunningServer) -> Iterator[Busy]:
     wait_until(lambda: server.client.get("/readyz").status_code == 200)
 
 
-def wait_until(true: object, seconds: float = 60.0) -> None:
+def wait_until(true: Callable[[], bool], seconds: float = 60.0) -> None:
     """Wait for a condition."""
-    assert callable(true)
     end = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < end

@@ -49,10 +49,18 @@ def assorted_runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def assorted(assorted_runs: dict[str, str]) -> Iterator[RunningServer]:
+def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder for temporary files of the server with models of each kind."""
+    return tmp_path_factory.mktemp("scratch")
+
+
+@pytest.fixture(scope="session")
+def assorted(assorted_runs: dict[str, str], scratch: Path) -> Iterator[RunningServer]:
     """A server with a model of each of these kinds."""
-    with serving(*assorted_runs.values()) as running:
-        yield running
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(scratch))
+        with serving(*assorted_runs.values()) as running:
+            yield running
 
 
 @pytest.fixture(scope="session")
