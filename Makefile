@@ -48,7 +48,7 @@ $(VENV)/constraints.txt: $(VENV)/bin/python constraints.txt
 
 $(VENV)/demo: $(VENV)/constraints.txt pyproject.toml
 	@echo "installing antiphon and the CMU dictionary (without torch about 80 MB)"
-	@$(PIP) --editable '.[demo]'
+	@$(PIP) --editable '.[demo,serve]'
 	@touch $@
 
 $(VENV)/dev: $(VENV)/constraints.txt pyproject.toml

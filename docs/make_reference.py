@@ -151,7 +151,7 @@ def summary(text: str | None) -> str:
 INTRODUCTION = """`import antiphon` is light: a name below is imported when it is first used. Functions raise
 `antiphon.UserError`, whose `problems` are sentences, for anything that the caller can mend. Every function corresponds
 to a [command](cli.md)."""
-METHODS = ("Callback", "Display", "Generator", "Generation")
+METHODS = ("Callback", "Conversation", "Display", "Generator", "Generation")
 
 
 def python_reference() -> str:

@@ -14,10 +14,10 @@ from antiphon._version import __version__
 
 if TYPE_CHECKING:
     from antiphon.api import (
+        chat,
         check,
         evaluate,
         explain,
-        explain_step,
         export_model,
         import_model,
         init,
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
         tree,
     )
     from antiphon.errors import AntiphonError, UserError
+    from antiphon.explaining import explain_step, occlusion
+    from antiphon.inference.conversation import Conversation
     from antiphon.inference.generation import Generation
     from antiphon.inference.generator import Generator
     from antiphon.registry import register_encoder, register_metric, register_score
@@ -38,18 +40,22 @@ if TYPE_CHECKING:
     from antiphon.training.display import Display
 
 __all__ = [
-    "AntiphonError", "Callback", "Display", "Generation", "Generator", "UserError", "__version__", "check", "evaluate",
-    "explain", "explain_step", "export_model", "import_model", "init", "joint", "load", "map_sentences", "positions",
-    "register_encoder", "register_metric", "register_score", "score", "shortlist", "train", "tree",
+    "AntiphonError", "Callback", "Conversation", "Display", "Generation", "Generator", "UserError", "__version__",
+    "chat", "check", "evaluate", "explain", "explain_step", "export_model", "import_model", "init", "joint", "load",
+    "map_sentences", "occlusion", "positions", "register_encoder", "register_metric", "register_score", "score",
+    "shortlist", "train", "tree",
 ]  # fmt: skip
 
 _HOMES = {
     "AntiphonError": "antiphon.errors",
     "Callback": "antiphon.training.callbacks",
+    "Conversation": "antiphon.inference.conversation",
     "Display": "antiphon.training.display",
     "Generation": "antiphon.inference.generation",
     "Generator": "antiphon.inference.generator",
     "UserError": "antiphon.errors",
+    "explain_step": "antiphon.explaining",
+    "occlusion": "antiphon.explaining",
     "register_encoder": "antiphon.registry",
     "register_metric": "antiphon.registry",
     "register_score": "antiphon.registry",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Unpack, get_args
 
 from numpy.typing import NDArray
 
@@ -13,12 +13,13 @@ from antiphon.arguments import (
     AnyRun,
     file_names,
     readable_examples,
-    refuse,
     usable_config,
     whole_config,
+    wrong_choice,
     wrong_config,
+    wrong_path,
     wrong_run,
-    wrong_type,
+    wrong_texts,
 )
 from antiphon.autoconfig.columns import is_table
 from antiphon.autoconfig.suggest import Suggestion, suggest_config
@@ -29,23 +30,23 @@ from antiphon.data.lines import read_lines
 from antiphon.data.pairs import DropLog, Example, file_paths, group, read_pairs
 from antiphon.data.source import SourcePaths
 from antiphon.data.tables import is_plain_text
-from antiphon.errors import ConfigError, UserError
+from antiphon.errors import ConfigError, UserError, refuse, wrong_item, wrong_type
 from antiphon.evaluation.evaluate import Evaluation, evaluate_examples
 from antiphon.export.base import export_model as write_export
 from antiphon.export.huggingface_read import import_folder
+from antiphon.inference.conversation import Conversation
 from antiphon.inference.engine import LoadedModel
 from antiphon.inference.ensemble import Combine, ensemble_of
-from antiphon.inference.explain_step import explain_step as work_out_step
-from antiphon.inference.generation import Generation, Scores, TokenTree
+from antiphon.inference.generation import Generation, Scores
 from antiphon.inference.generator import Generator
 from antiphon.inference.options import SearchKeywords
-from antiphon.inference.step_explanation import StepExplanation
+from antiphon.inference.token_tree import TokenTree
 from antiphon.model_folder import open_model
 from antiphon.ngrams.joint import JointNgrams
 from antiphon.ngrams.shortlist import Shortlist
 from antiphon.plots.attention_views import AttentionKind, explain_attention, explain_beside
 from antiphon.plots.positional_encoding import draw_positions, position_tables
-from antiphon.plots.search_tree import draw_tree
+from antiphon.plots.search_tree import draw_trace
 from antiphon.plots.sentence_map import Pool, SentenceMap, draw_map, make_map
 from antiphon.training.callbacks import Callback
 from antiphon.training.check import CheckReport, check_run
@@ -55,9 +56,9 @@ from antiphon.training.run import train_run
 from antiphon.training.side_models import make_joint, make_shortlist
 
 __all__ = [
-    "CheckReport", "check", "evaluate", "explain", "explain_step", "export_model", "import_model", "init", "joint",
-    "load", "map_sentences", "positions", "read_examples", "read_inputs", "read_sentences", "score", "shortlist",
-    "train", "tree",
+    "CheckReport", "chat", "check", "evaluate", "explain", "export_model", "import_model", "init",
+    "joint", "load", "map_sentences", "positions", "read_examples", "read_inputs", "read_sentences", "score",
+    "shortlist", "train", "tree",
 ]  # fmt: skip
 
 
@@ -73,10 +74,11 @@ def init(
     `source` and `target` are columns to read, by name or number; the others are found. Examples in memory are stored in
     the cache, and `config.data.train` names the file.
     """
-    refuse(kind_problem("data", data))
-    sources, targets = (
-        [str(name) for name in ([side] if isinstance(side, str | int) else side)] for side in (source, target)
-    )
+    both = {"source": source, "target": target}
+    columns = {name: [side] if isinstance(side, str | int) else side for name, side in both.items()}
+    wanted = "the name or the number of a column, or a list of them"
+    refuse(kind_problem("data", data), *(wrong_item(name, side, (str, int), wanted) for name, side in columns.items()))
+    sources, targets = ([str(name) for name in side] for side in columns.values())
     if is_in_memory(data):
         file, usual_sources, usual_target = store_all(data)
         return suggest_config([file], sources or usual_sources, targets or usual_target)
@@ -96,6 +98,7 @@ def load(
     """
     if isinstance(run, str | Path):
         return Generator(open_model(run), check)
+    refuse(wrong_item("run", run, (str, Path), "the folder of a run, or a list of folders"))
     if not run:
         raise UserError("run: the list is empty; give at least one run")
     opened = [open_model(folder) for folder in run]
@@ -109,11 +112,13 @@ def load(
 
 def export_model(run: str | Path, to: str, out: str | Path, *, int8: bool = False) -> Path:
     """Export a run to another engine (ctranslate2, onnx, huggingface); return the folder, which `load` takes."""
+    refuse(wrong_path("run", run), wrong_path("out", out, "a folder"))
     return write_export(run, to, out, int8=int8)
 
 
 def import_model(folder: str | Path, out: str | Path, *, say: Callable[[str], None] = lambda _: None) -> Path:
     """Turn a Marian or BART folder of `transformers` into a model folder; return it for `load`."""
+    refuse(wrong_path("folder", folder, "a folder"), wrong_path("out", out, "a folder"))
     return import_folder(folder, out, say=say)
 
 
@@ -121,11 +126,14 @@ def shortlist(
     run: str | Path, *, per_token: int = 40, always: int = 100, say: Callable[[str], None] = lambda _: None
 ) -> Shortlist:
     """Learn a shortlist of target tokens from the run's training pairs, and save it in its folder."""
+    numbers = {"per_token": per_token, "always": always}
+    refuse(wrong_path("run", run), *(wrong_type(name, value, int) for name, value in numbers.items()))
     return make_shortlist(run, per_token=per_token, always=always, say=say)
 
 
 def joint(run: str | Path, *, say: Callable[[str], None] = lambda _: None) -> JointNgrams:
     """Count joint n-grams in the run's training pairs, and save them in its folder."""
+    refuse(wrong_path("run", run))
     return make_joint(run, say=say)
 
 
@@ -153,7 +161,10 @@ def train(
     than the frequency of the output tokens.
     """
     shown, problem = chosen_display(display)
-    wrong = [wrong_type("callbacks", callback, Callback, "objects of antiphon.Callback") for callback in callbacks]
+    wrong = [
+        wrong_item("callbacks", callbacks, Callback, "a list of objects of antiphon.Callback"),
+        None if out is None else wrong_path("out", out, "a folder"),
+    ]
     chosen = whole_config(config, overrides, data, dev, problems=[problem, *wrong])
     name = Path(config).stem if isinstance(config, str | Path) else "run"
     folder = Path(out) if out is not None else Path("runs") / name
@@ -199,7 +210,7 @@ def evaluate(
 
     The result's `predictions` have the answer, flags and metrics of each example; `worst(5)` returns the worst of them.
     """
-    wrong = None if metrics is None else wrong_type("metrics", metrics, (list, tuple), "a list of names")
+    wrong = None if metrics is None else wrong_item("metrics", metrics, str, "a list of names")
     refuse(wrong_run(run), kind_problem("examples", examples), wrong)
     generator = _opened(run)
     found, dropped = read_examples(generator, examples)
@@ -235,11 +246,14 @@ def explain(
     made to write the same answer, is drawn below that of the first.
     """
     refuse(
-        wrong_run(run), wrong_type("text", text, str, "one text"), wrong_type("out", out, (str, Path), "a file name")
+        wrong_run(run),
+        wrong_type("text", text, str, "one text"),
+        wrong_path("out", out, "a file name"),
+        None if beside is None else wrong_run(beside, "beside"),
+        *(wrong_type(name, one, int) for name, one in (("layer", layer), ("head", head)) if one is not None),
     )
     generator, path = _opened(run), Path(out)
     if beside is not None:
-        refuse(wrong_run(beside))
         if attention or layer or head:
             raise UserError("beside: the mean attention of both models is drawn; leave out attention, layer and head")
         return explain_beside(generator, _opened(beside), text, path, **options).answer
@@ -247,38 +261,27 @@ def explain(
 
 
 def tree(run: AnyRun, text: str, out: str | Path, *, pruned: int = 3, **options: Unpack[SearchKeywords]) -> TokenTree:
-    """Draw the tree of a beam search: PNG or SVG by the file's suffix."""
-    refuse(wrong_run(run), wrong_type("text", text, str, "one text"))
+    """Draw the tree of a beam search, PNG or SVG by the suffix, or write its trace (JSON), which can be drawn later."""
+    refuse(wrong_run(run), wrong_type("text", text, str, "one text"), wrong_path("out", out, "a file name"))
     explained = _opened(run).tree(text, pruned=pruned, **options)
-    draw_tree(explained.tree, explained.symbols, Path(out), title=text)
+    draw_trace(explained, Path(out))
     return explained
 
 
-def explain_step(
-    run: AnyRun,
-    text: str,
-    position: int,
-    *,
-    answer: str | list[int] | None = None,
-    layer: int | None = None,
-    head: int | None = None,
-    count: int = 10,
-) -> StepExplanation:
-    """One decoder step with all its numbers: the step that writes the token at `position`, from 0, of the answer.
+def chat(run: AnyRun, **options: Unpack[SearchKeywords]) -> Conversation:
+    """Begin a conversation with a model; `say` is the next turn.
 
-    `answer` is a text, or the ids of its tokens, that the model is made to write; None is its own answer. Of a
-    Transformer, `layer` and `head` (from 1) choose the attention that is worked out; None is the last layer and the
-    first head. `count` is the number of the most probable tokens.
-
-    The result has the `parts` in the order of the computation, each with its formula; `result["weights"]` is the array
-    of a part by name, and `result.as_dict()` the same for JSON.
+    A model that was trained with `data.turns` reads as many turns before each answer as its training sources had at
+    most; others answer each turn by itself.
     """
-    refuse(wrong_run(run), wrong_type("text", text, str, "one text"), wrong_type("position", position, int, "a number"))
-    return work_out_step(_opened(run), text, position, answer=answer, layer=layer, head=head, count=count)
+    refuse(wrong_run(run))
+    return Conversation(_opened(run), **options)
 
 
-def positions(generator: Generator, out: str | Path) -> dict[str, NDArray[Any]]:
-    """Draw the positional encoding of each part that has one, and return the tables [position, dimension]."""
+def positions(run: AnyRun, out: str | Path) -> dict[str, NDArray[Any]]:
+    """Draw the positional encoding of each part of a run that has one; return the tables [position, dimension]."""
+    refuse(wrong_run(run), wrong_type("out", out, (str, Path), "a file name"))
+    generator = _opened(run)
     tables = position_tables(generator.model, generator.config)
     if not tables:
         raise UserError(
@@ -341,7 +344,7 @@ def _sources_alone(data: DataConfig) -> DataConfig:
 
 
 def map_sentences(
-    generator: Generator,
+    run: AnyRun,
     sentences: list[str],
     out: str | Path | None = None,
     *,
@@ -350,10 +353,13 @@ def map_sentences(
 ) -> SentenceMap:
     """Sentences as points, from the encoder's states by PCA: PNG or SVG by the suffix of `out`.
 
-    `pool` makes one vector of a sentence's states: last, mean or max. None is last for recurrent networks and for
-    networks without an encoder, mean for the other encoders.
+    `run` is a folder or a loaded model. `pool` makes one vector of a sentence's states: last, mean or max. None is last
+    for recurrent networks and for networks without an encoder, mean for the other encoders.
     """
-    sentence_map = make_map(generator, sentences, pool)
+    file = None if out is None else wrong_type("out", out, (str, Path), "a file name")
+    choice = wrong_choice("pool", pool, get_args(Pool))
+    refuse(wrong_run(run), wrong_texts("sentences", sentences), file, choice, wrong_type("title", title, str, "a text"))
+    sentence_map = make_map(_opened(run), list(sentences), pool)
     if out is not None:
         draw_map(sentence_map, Path(out), title)
     return sentence_map
@@ -366,7 +372,7 @@ def check(
     say: Callable[[str], None] = lambda _: None,
 ) -> CheckReport:
     """Report all problems of a configuration and its data, without training."""
-    refuse(wrong_config(config))
+    refuse(*wrong_config(config, overrides))
     try:
         chosen = whole_config(config, overrides)
     except ConfigError as error:

@@ -10,12 +10,12 @@ from antiphon.config.load import read_config, usable_part
 from antiphon.config.schema import Config, DataConfig
 from antiphon.config.yaml_text import write_value
 from antiphon.data.in_memory import Examples, is_in_memory, kind_problem, store_examples
-from antiphon.errors import ConfigError, DataError, UserError
+from antiphon.errors import ConfigError, DataError, UserError, refuse, wrong_item, wrong_type
 from antiphon.inference.generator import Generator
 
 __all__ = [
-    "AnyConfig", "AnyRun", "file_names", "readable_examples", "refuse", "usable_config", "whole_config", "wrong_config",
-    "wrong_run", "wrong_type",
+    "AnyConfig", "AnyRun", "file_names", "readable_examples", "usable_config", "whole_config", "wrong_choice",
+    "wrong_config", "wrong_path", "wrong_run", "wrong_texts",
 ]  # fmt: skip
 
 AnyConfig: TypeAlias = Config | str | Path | Mapping[str, Any]
@@ -23,25 +23,33 @@ AnyRun: TypeAlias = Generator | str | Path
 IN_MEMORY = "examples.jsonl"  # the name of examples in memory until they are stored
 
 
-def refuse(*problems: str | None) -> None:
-    """Raise UserError with the problems that there are."""
-    if found := [problem for problem in problems if problem is not None]:
-        raise UserError(found)
+def wrong_run(run: object, name: str = "run") -> str | None:
+    return wrong_type(name, run, (Generator, str, Path), "the folder of a run, or what antiphon.load returned")
 
 
-def wrong_type(name: str, value: object, kinds: type | tuple[type, ...], wanted: str) -> str | None:
-    if isinstance(value, kinds):
-        return None
-    return f"{name}: a value of type {type(value).__name__} is given; give {wanted}"
+def wrong_path(name: str, path: object, wanted: str = "the folder of a run") -> str | None:
+    return wrong_type(name, path, (str, Path), wanted)
 
 
-def wrong_run(run: object) -> str | None:
-    return wrong_type("run", run, (Generator, str, Path), "the folder of a run, or what antiphon.load returned")
+def wrong_choice(name: str, value: object, choices: Sequence[str]) -> str | None:
+    return None if value is None or value in choices else f"{name}: {value!r}; choose {', '.join(choices)}, or None"
 
 
-def wrong_config(config: object) -> str | None:
+def wrong_texts(name: str, value: object) -> str | None:
+    """The sentence for an argument that is not a list of texts; None if it is."""
+    if not isinstance(value, list | tuple):
+        return wrong_type(name, value, list, "a list of texts (of a Series: .tolist())")
+    wrong = (wrong_type(f"{name}[{place}]", text, str, "a text") for place, text in enumerate(value))
+    return next((problem for problem in wrong if problem), None)
+
+
+def wrong_config(config: object, overrides: object) -> list[str | None]:
+    """The sentences for a configuration and the keys to change in it."""
     kinds = (Config, str, Path, Mapping)
-    return wrong_type("config", config, kinds, "a YAML file, a recipe's name, a dict or a Config")
+    return [
+        wrong_type("config", config, kinds, "a YAML file, a recipe's name, a dict or a Config"),
+        wrong_item("overrides", overrides, str, "a list of texts, such as ['training.epochs=5']"),
+    ]
 
 
 def whole_config(
@@ -63,7 +71,7 @@ def whole_config(
         for name, value in (("data", given.get("train")), ("dev", given.get("dev")))
         if value is not None
     ]
-    refuse(*problems, wrong_config(config), *kinds)
+    refuse(*problems, *wrong_config(config, overrides), *kinds)
     if not isinstance(config, Config):
         files = {name: IN_MEMORY if is_in_memory(value) else file_names(value) for name, value in given.items()}
         config = read_config(

@@ -14,9 +14,11 @@ AntiphonError
 
 from __future__ import annotations
 
+from numbers import Integral, Real
+
 __all__ = [
     "AntiphonError", "ConfigError", "DataError", "DiskError", "DivergedError", "Interrupted", "MissingExtraError",
-    "ModelFolderError", "RunError", "UserError",
+    "ModelFolderError", "RunError", "UserError", "refuse", "wrong_item", "wrong_type",
 ]  # fmt: skip
 
 
@@ -70,3 +72,35 @@ class Interrupted(AntiphonError):  # noqa: N818 - not an error
     def __init__(self, exit_code: int, message: str) -> None:
         self.exit_code = exit_code
         super().__init__(message)
+
+
+# Arguments of a wrong type, in words. Any integer is an int and any number a float, also those of NumPy; True is none.
+
+Kinds = type | tuple[type, ...]
+NUMBERS: dict[type, type] = {int: Integral, float: Real}
+WANTED: dict[Kinds, str] = {int: "a whole number", float: "a number", bool: "True or False", str: "a text"}
+
+
+def refuse(*problems: str | None) -> None:
+    """Raise UserError with the problems that there are."""
+    if found := [problem for problem in problems if problem is not None]:
+        raise UserError(found)
+
+
+def wrong_type(name: str, value: object, kinds: Kinds, wanted: str = "") -> str | None:
+    """The sentence for an argument that is of none of these types; None if it is."""
+    allowed = kinds if isinstance(kinds, tuple) else (kinds,)
+    if isinstance(value, bool):
+        fits = bool in allowed
+    else:
+        fits = isinstance(value, tuple(NUMBERS.get(kind, kind) for kind in allowed))
+    if fits:
+        return None
+    return f"{name}: a value of type {type(value).__name__} is given; give {wanted or WANTED[kinds]}"
+
+
+def wrong_item(name: str, values: object, kinds: Kinds, wanted: str) -> str | None:
+    """The sentence for an argument that is no list of these types, or for its first item of another type."""
+    if not isinstance(values, list | tuple):
+        return wrong_type(name, values, (list, tuple), wanted)
+    return next((said for value in values if (said := wrong_type(name, value, kinds, wanted))), None)

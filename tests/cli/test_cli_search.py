@@ -213,6 +213,30 @@ def test_the_tree_as_a_picture(antiphon, model: str, tmp_path: Path, suffix: str
             assert symbol.replace("<", "&lt;").replace(">", "&gt;") in text
 
 
+def test_a_trace_is_drawn_again_without_the_model(antiphon, model: str, tmp_path: Path) -> None:  # noqa: ANN001
+    trace, search = tmp_path / "trace.json", ("explain", model, "a b c", "--tree", "--beam", "3", "--pruned", "2")
+    ended = antiphon(*search, "--out", str(trace))
+    assert (ended.code, ended.out, ended.err) == (0, "", f"antiphon: wrote {trace}\n")
+    assert antiphon("explain", str(trace)).out == antiphon(*search).out
+    antiphon(*search, "--out", str(tmp_path / "first.svg"))
+    assert antiphon("explain", str(trace), "--tree", "--out", str(tmp_path / "again.svg")).code == 0
+    assert (tmp_path / "again.svg").read_bytes() == (tmp_path / "first.svg").read_bytes()
+    for arguments, sentence in (
+        (["a b c"], "leave out all others but --out"),
+        (["--beam", "2"], "leave out all others but --out"),
+        (["--out", str(tmp_path / "x.gif")], "PNG, SVG or JSON can be written"),
+    ):
+        refused = antiphon("explain", str(trace), *arguments)
+        assert (refused.code, refused.out) == (2, "")
+        assert sentence in refused.err
+    missing = antiphon("explain", str(tmp_path / "no.json"))
+    assert (missing.code, missing.err) == (
+        2, f"antiphon: {tmp_path}/no.json: cannot be read (No such file or directory); "
+        "give the trace of a search\n",
+    )  # fmt: skip
+    assert "PNG or SVG can be written" in antiphon("explain", model, "a", "--out", str(tmp_path / "x.json")).err
+
+
 def test_what_else_could_stand_there(antiphon, model: str) -> None:  # noqa: ANN001
     ended = antiphon("explain", model, "a b c", "--at", "2")
     assert (ended.code, ended.err) == (0, "")

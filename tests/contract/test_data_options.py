@@ -209,6 +209,18 @@ def labels(read: Prepare) -> None:
     assert {(place["line"], place["reason"]) for place in train} == {(2, reason), (3, reason)}
 
 
+def turns(read: Prepare) -> None:
+    """The usual separator and the most turns of a training source are kept; the pairs stay as they are."""
+    Path("talk.tsv").write_text("a <turn> b <turn> c\td\nc\td\ne <turn> f\tg\n")
+    talk = {"train": "talk.tsv", "dev": "talk.tsv"}
+    prepared = read(**talk, turns="<turn>")
+    assert prepared.facts["turns"] == {"separator": " <turn> ", "most": 3}
+    assert texts(prepared) == texts(read(**talk))
+    assert "turns" not in read(**talk).facts
+    [warning] = [warning for warning in read(**talk, turns="<end>").facts["warnings"] if "(data.turns)" in warning]
+    assert warning.startswith("talk.tsv: no source has two turns with '<end>' (data.turns) between them; ")
+
+
 def affixes(read: Prepare) -> None:
     """Unknown words differ by their affixes; a no-break space separates no words."""
     plain, known = (read(source={"tokens": "words", "affixes": affixes}).source_tokenizer for affixes in (False, True))
@@ -245,6 +257,7 @@ DATA_EFFECTS: dict[type[BaseModel], dict[str, Callable[[Prepare], None]]] = {
             source,
             target,
             labels,
+            turns,
             shared_vocabulary,
             skip_unreadable,
             window,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import torch
+from tiny_generators import tiny_folder
 from tiny_runs import BASE, WORDS, Ran, same
 from tiny_runs import Watch as Silent
 
@@ -19,8 +21,8 @@ import antiphon
 from antiphon.config.load import read_config
 from antiphon.errors import Interrupted, MissingExtraError, UserError
 from antiphon.training import trackers
-from antiphon.training.callbacks import Callback
-from antiphon.training.display import DevSample
+from antiphon.training.callbacks import Callback, DisplayWithCallbacks
+from antiphon.training.display import DevSample, Display
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 PAIRS = [(word, word[::-1]) for word in WORDS]
@@ -122,6 +124,60 @@ def test_evaluate_score_and_explain_take_a_path_or_a_model(plain: Path, tmp_path
         antiphon.score(model, [("a", "")])
 
 
+def test_positions_and_maps_take_a_path_or_a_model(plain: Path, tmp_path: Path) -> None:
+    model, sentences = antiphon.load(plain), ["ab", "ba", "cd"]
+    by_path = antiphon.map_sentences(plain, sentences, tmp_path / "map.png")
+    by_model = antiphon.map_sentences(model, sentences)
+    assert by_path.plane.points.tolist() == by_model.plane.points.tolist()
+    assert (tmp_path / "map.png").is_file()
+    transformer = tiny_folder("transformer", tmp_path / "transformer")
+    by_path, by_model = (
+        antiphon.positions(run, tmp_path / "p.png") for run in (transformer, antiphon.load(transformer))
+    )
+    assert list(by_path) == list(by_model) == ["sinusoidal positions, encoder and decoder"]
+    assert (tmp_path / "p.png").is_file()
+    with pytest.raises(UserError, match="there is none to draw"):
+        antiphon.positions(str(plain), tmp_path / "none.png")
+
+
+def test_wrong_arguments_of_positions_and_maps_get_a_sentence_each(plain: Path) -> None:
+    with pytest.raises(UserError) as caught:
+        antiphon.positions(3, None)  # type: ignore[arg-type]
+    assert caught.value.problems == [
+        "run: a value of type int is given; give the folder of a run, or what antiphon.load returned",
+        "out: a value of type NoneType is given; give a file name",
+    ]
+    with pytest.raises(UserError) as caught:
+        antiphon.map_sentences([plain], "ab", 3, pool="median", title=5)  # type: ignore[arg-type]
+    assert caught.value.problems == [
+        "run: a value of type list is given; give the folder of a run, or what antiphon.load returned",
+        "sentences: a value of type str is given; give a list of texts (of a Series: .tolist())",
+        "out: a value of type int is given; give a file name",
+        "pool: 'median'; choose last, mean, max, or None",
+        "title: a value of type int is given; give a text",
+    ]
+    with pytest.raises(UserError, match=r"sentences\[1\]: a value of type float is given; give a text"):
+        antiphon.map_sentences(plain, ["a", float("nan")])  # type: ignore[list-item]
+
+
+def test_a_dialogue_keeps_its_turns_with_the_model(tmp_path: Path) -> None:
+    """An older run learns them, too, when `data.turns` is added: no update depends on it."""
+    talk = [(f"{left}|{right}" if place % 3 else left, right) for place, (left, right) in enumerate(PAIRS)]
+    values = config(talk, max_updates=2)
+    old = antiphon.train(values, tmp_path / "run", display=None)
+    assert antiphon.chat(old).generator.turns.most == 1
+    values["data"]["turns"] = "|"
+    run = antiphon.train(values, old, display=None)
+    conversation = antiphon.chat(run, beam=2)
+    first = conversation.say("ab")
+    assert conversation.say("ba").spans[0].text == f"{first.text}|ba"
+    assert antiphon.chat(antiphon.load(run)).generator.turns == conversation.generator.turns
+    exported = antiphon.export_model(run, "onnx", tmp_path / "onnx")
+    assert antiphon.chat(exported).generator.turns == conversation.generator.turns
+    both = antiphon.load([run, run])
+    assert antiphon.chat(both, beam=2).say("ab").text == first.text
+
+
 def test_a_broken_dict_is_checked_as_a_file_is(tmp_path: Path) -> None:
     assert antiphon.check(config(max_updates=1)).problems == []
     report = antiphon.check(config(epochs="many"))
@@ -188,6 +244,38 @@ def test_progress_is_shown_unless_display_is_none(tmp_path: Path, capsys: pytest
     assert "★" in capsys.readouterr().err
 
 
+class Calls(Display):
+    """Writes down the names of its calls; `log` is not of interest."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def update(self, row: dict[str, float], total: int) -> None:  # noqa: ARG002
+        self.names.append("update")
+
+    def evaluating(self) -> None:
+        self.names.append("evaluating")
+
+    def evaluation(self, row: Any, metrics: Any, best: bool, samples: Any) -> None:  # noqa: ANN401, ARG002
+        self.names.append("evaluation")
+
+    def close(self) -> None:
+        self.names.append("close")
+
+
+def test_a_display_is_told_when_an_evaluation_begins_and_ends(tmp_path: Path) -> None:
+    """That of the averaged weights, which is the last, has no row of its own."""
+    shown = Calls()
+    antiphon.train(config(max_updates=4, evaluate_every=2, average=2), tmp_path / "run", display=shown)
+    once = ["update", "update", "evaluating", "evaluation"]
+    assert shown.names == [*once, *once, "evaluating", "close"]
+
+
+def test_callbacks_leave_no_call_of_a_display_out() -> None:
+    calls = {name for name in vars(Display) if not name.startswith("_")}
+    assert calls <= vars(DisplayWithCallbacks).keys()
+
+
 # Trackers, with the real packages.
 
 
@@ -198,6 +286,8 @@ def read_tensorboard(folder: Path) -> dict[str, list[int]]:
     events.Reload()
     tags = events.Tags()
     assert tags["tensors"] == ["samples/text_summary"]
+    [text] = events.Tensors("samples/text_summary")[-1].tensor_proto.string_val
+    assert text.decode().count(" (right: ") == text.decode().count("✗") > 0
     return {name: [event.step for event in events.Scalars(name)] for name in tags["scalars"]}
 
 
@@ -216,24 +306,36 @@ def read_mlflow(folder: Path) -> dict[str, list[int]]:
 
 
 def read_wandb(folder: Path) -> dict[str, list[int]]:
-    """The history in a LevelDB log: seven bytes, then records with checksum, length and kind, in blocks of 32 KiB."""
+    """The history; another process writes it, and ends a moment after the run."""
+    [path] = (folder / "wandb").glob("offline-run-*/*.wandb")
+    for _ in range(600):
+        if any(record.WhichOneof("record_type") == "exit" for record in wandb_records(path.read_bytes())):
+            break
+        time.sleep(0.1)
+    found = dict[str, list[int]]()
+    for record in wandb_records(path.read_bytes()):
+        for item in record.history.item:
+            found.setdefault("/".join(item.nested_key) or item.key, []).append(record.history.step.num)
+    return found
+
+
+def wandb_records(content: bytes) -> Iterator[Any]:
+    """Those of a LevelDB log: seven bytes, then records with checksum, length and kind, in blocks of 32 KiB."""
     from wandb.proto.wandb_internal_pb2 import Record
 
-    [path] = (folder / "wandb").glob("offline-run-*/*.wandb")
-    content, place, whole, found = path.read_bytes(), 7, b"", dict[str, list[int]]()
+    place, whole = 7, b""
     while place + 7 <= len(content):
         if 2**15 - place % 2**15 < 7:
             place += 2**15 - place % 2**15
             continue
         length, kind = struct.unpack_from("<HB", content, place + 4)
+        if place + 7 + length > len(content):  # not all of it is written yet
+            return
         whole += content[place + 7 : place + 7 + length]
         place += 7 + length
         if kind in (1, 4):  # a whole record, or the end of one
-            history = Record.FromString(whole).history
-            for item in history.item:
-                found.setdefault("/".join(item.nested_key) or item.key, []).append(history.step.num)
+            yield Record.FromString(whole)
             whole = b""
-    return found
 
 
 @pytest.mark.parametrize("name", ["tensorboard", "mlflow", "wandb"])

@@ -28,7 +28,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("plots",),
     ("reports",),
     ("training",),
-    ("api", "arguments"),
+    ("api", "arguments", "explaining"),
     ("serve",),
     ("cli",),
 )

@@ -6,8 +6,8 @@ import ast
 
 from source_tree import FILES, ROOT
 
-MOST_MODULES = 215  # without __init__.py; 25 of them are serve/
-MOST_LINES = 38_000
+MOST_MODULES = 225  # without __init__.py; 35 of them are serve/
+MOST_LINES = 42_000
 LONGEST_FILE = 400
 LONGEST_FUNCTION = 80
 P90_FUNCTION = 20

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import httpx
 from running_server import RunningServer
@@ -61,7 +62,7 @@ def loading(server: RunningServer) -> Iterator[Busy]:
     dead = server.workers
     for number in dead:
         os.kill(number, signal.SIGKILL)
-    wait_until(lambda: len(server.workers) == len(dead) and not {*dead} & {*server.workers})
+    wait_until(lambda: len(begun := begun_workers(server)) == len(dead) and not {*dead} & {*begun})
     held = Busy(server, server.workers)
     for number in held.processes:
         os.kill(number, signal.SIGSTOP)
@@ -71,6 +72,12 @@ def loading(server: RunningServer) -> Iterator[Busy]:
     finally:
         held.go_on()
     wait_until(lambda: server.client.get("/readyz").status_code == 200)
+
+
+def begun_workers(server: RunningServer) -> list[int]:
+    """The processes that are more than a copy of the server, which waits for them to become another program."""
+    commands = {number: Path(f"/proc/{number}/cmdline") for number in server.workers}
+    return [number for number, path in commands.items() if path.exists() and b"serve.worker" in path.read_bytes()]
 
 
 def wait_until(true: Callable[[], bool], seconds: float = 60.0) -> None:

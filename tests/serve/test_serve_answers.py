@@ -65,7 +65,7 @@ def test_all_fields_at_once(server: RunningServer, generator: Generator) -> None
         assert one["attention"]["source_tokens"] == own.source_tokens
         assert one["flags"] == own.flags
         if own.weights is not None:
-            np.testing.assert_allclose(one["attention"]["weights"], own.weights, atol=2e-6)
+            np.testing.assert_allclose(one["attention"]["weights"], own.weights, atol=6e-5)
             assert one["trees"] == [pytest_tree(generator.tree(text, beam=3).as_dict())]
 
 
@@ -155,7 +155,7 @@ def test_several_sources_as_objects_and_as_fields(
     inputs = [given, {**given, "question": "c\td"}]
     found = post(assorted, "generate", model="several", inputs=inputs, beam=3, **{"return": ["attention"]})["outputs"]
     assert [one["text"] for one in found] == [wanted.text, tabbed.text]
-    np.testing.assert_allclose(found[0]["attention"]["weights"], wanted.weights, atol=2e-6)
+    np.testing.assert_allclose(found[0]["attention"]["weights"], wanted.weights, atol=6e-5)
     assert found[0]["attention"]["source_tokens"] == wanted.source_tokens
     form = {name: (name, content) for name, content in files.items()}
     fields = {"model": "several", "question": "a b", "beam": "3"}

@@ -15,7 +15,7 @@ from served_models import npy_bytes, png_bytes, wav_bytes
 JSON = {"content-type": "application/json"}
 FORM = {"content-type": "multipart/form-data; boundary=x"}
 EMPTY = {"text": "", "score": 0.0, "flags": ["empty source"], "tokens": []}
-BODIES = ("generate", "generate/stream", "search", "score", "alternatives", "explain/step", "map")
+BODIES = ("generate", "generate/stream", "search", "score", "alternatives", "explain/step", "explain/occlusion", "map")
 
 
 def encoded(content: bytes) -> str:
@@ -194,7 +194,7 @@ def test_too_many_inputs(server: RunningServer) -> None:
         ({"prefix": "Haus"}, "prefix 'Haus': the model does not know 'Haus'; change it", None, None),
         ({"prefix": {"a": 1}}, "prefix: must be string or list of integer", None, None),
         ({"timeout": 0}, "timeout: must be greater than 0", 0, 0),
-        ({"return": ["tokenz"]}, "return.0: must be 'tokens', 'log_probs', 'attention', 'tree' or 'flags'", None, None),
+        ({"return": ["tokenz"]}, "return.0: must be 'tokens', 'token_ids', 'log_probs', ", None, None),
         ({"return": {}}, "return: must be a valid list", None, None),
         ({"inputs": None}, "inputs: must be string or object or list of string or object", None, None),
         ({"inputs": [["a"]]}, "inputs: must be string or object or list of string or object", None, None),
@@ -282,6 +282,8 @@ def test_searches_that_are_too_large(server: RunningServer, fields: dict[str, ob
         ("alternatives", {"inputs": "", "position": 0}, "empty source; there is nothing to search for"),
         ("explain/step", {"inputs": "", "position": 0}, "empty source; there is nothing to explain"),
         ("explain/step", {"inputs": "a b c", "position": -1}, "position: must be greater than or equal to 0"),
+        ("explain/occlusion", {"inputs": ""}, "empty source; there is nothing to explain"),
+        ("explain/occlusion", {"inputs": "a b", "by": "line"}, "by: must be 'token' or 'word'"),
         ("map", {"inputs": ["a"]}, "inputs: list should have at least 2 items, not 1"),
         ("map", {"inputs": ["", ""]}, "inputs: a map needs at least two sentences that differ, got 0; give more"),
         ("map", {"inputs": ["a", "b"], "pool": "median"}, "pool: must be 'last', 'mean' or 'max'"),
@@ -311,7 +313,7 @@ def test_unknown_models_and_paths(server: RunningServer, assorted: RunningServer
     refused(assorted.client.get("/v1/models/gpt"), 404, f"there is no 'gpt'; this server has {everything}")
     answer = assorted.client.post("/v1/generate", json={"inputs": "a"})
     refused(answer, 422, f"model: this server has several; give one of {everything}")
-    for path in ("/", "/v1", "/v1/", "/v1/generate/", "/v1/models/", "/nothing?q=secret", "/v1/%00"):
+    for path in ("/v1", "/v1/", "/v1/generate/", "/v1/models/", "/nothing?q=secret", "/v1/%00"):
         refused(server.client.get(path), 404, "here; /docs lists what there is", "unknown_path")
     assert "secret" not in server.log
 

@@ -9,6 +9,7 @@ import pytest
 from tiny_generators import tiny_generator
 from untrained_models import TEXTS, LogitBias, untrained_generator, untrained_model
 
+from antiphon.data.tokenizers import EOS
 from antiphon.errors import UserError
 from antiphon.inference.generator import Generator
 
@@ -62,6 +63,24 @@ def test_of_a_given_answer(generator: Generator) -> None:
     assert [choice.probability for choice in choices] == pytest.approx(
         [math.exp(one.log_probs[2]) for one in scored], abs=1e-5
     )
+
+
+def test_of_ids_and_with_ids(generator: Generator) -> None:
+    """Ids that end in </s> are the whole answer; others are its beginning."""
+    ids = generator.target_tokenizer.encode("N O N K")
+    assert generator.alternatives("a b c", 2, 3, ids) == generator.alternatives("a b c", 2, 3, "N O N K")
+    whole = generator.alternatives("a b c", 4, 9, [*ids, EOS])
+    assert next(one for one in whole if one.token_id == EOS).token_ids == [*ids, EOS]
+    for choice in whole:
+        assert choice.token_ids[:5] == [*ids, choice.token_id]
+        assert choice.text == generator.target_tokenizer.decode(choice.token_ids)
+        assert math.exp(choice.log_prob) == choice.probability
+        [again] = [one for one in generator.alternatives("a b c", 4, 9, choice.token_ids) if one.token == choice.token]
+        assert again.token_ids == choice.token_ids
+    with pytest.raises(UserError, match="position: the answer has 5 tokens; choose one of them"):
+        generator.alternatives("a b c", 5, answer=[*ids, EOS])
+    with pytest.raises(UserError, match="token 2 cannot stand in an answer"):
+        generator.alternatives("a b c", 1, answer=[EOS, *ids])
 
 
 def test_a_language_model_goes_on_after_the_prompt() -> None:

@@ -122,6 +122,8 @@ BAD = [
     (["data.shared_vocabulary=true", "data.source.vocabulary=5"], ["data.source.vocabulary 5", "8000"]),
     (["data.source.column=[0, 1]"], ["data.source.column", "list of 2"]),
     (["data.target.column=-1"], ["column -1", "from 0"]),
+    (["data.turns=<turn>", "data.source={kind: image}"], ['data.turns: "<turn>" is between the turns', "to null"]),
+    (["data.turns=<turn>", "data.labels=true"], ["data.turns: ", "one text without labels; set it to null"]),
     (["data.delimiter=tab", "data.train=a.json.gz"], ['data.delimiter: "\\t" divides the lines', "set it to null"]),
     (["data.delimiter=pipe", "data.train=[a.en, a.de]"], ["data.delimiter: ", "but the files here are none"]),
     (["data.delimiter=pipe", "data.train=a.xlsx", "data.dev=a.parquet"], ["data.delimiter: ", "set it to null"]),

@@ -9,7 +9,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from antiphon.cli.io import say
+from antiphon.cli.io import print_note, say
 from antiphon.text import pack
 from antiphon.training.display import DevSample, LiveDisplay, PlainDisplay, cut_together
 
@@ -96,6 +96,13 @@ def test_the_live_table_has_one_head_and_columns_that_do_not_touch() -> None:
     assert "✗ [red]x␛[2J → y (right: z)" in text(shown)
 
 
+def test_a_figure_without_room_is_rounded() -> None:
+    LiveDisplay(shown := console(terminal=True)).evaluation(
+        {**ROW, "train_loss": 123_456.0, "exact_match": 1e10, "token_accuracy": -1234.5}, METRICS, False, []
+    )
+    assert text(shown).splitlines()[-1].split() == ["120", "1.5", "1.2e+05", "0.250", "1.0e+10", "-1.2e+03"]
+
+
 def test_columns_without_room_are_left_out_of_the_table() -> None:
     LiveDisplay(shown := console(terminal=True)).evaluation(LAST, MANY, False, [])
     _, lower, row = text(shown).splitlines()
@@ -133,3 +140,9 @@ def test_a_command_breaks_its_messages_in_a_terminal_only(monkeypatch: pytest.Mo
         lines = stream.getvalue().splitlines()
         assert (len(lines) > 2) == (max(map(len, lines)) <= 80) == stream.isatty()
         assert stream.getvalue().split() == ["antiphon:", *["many", "words"] * 20]
+    for stream in (Terminal(), io.StringIO()):
+        monkeypatch.setattr("sys.stdout", stream)
+        print_note("name", "many words " * 20)
+        lines = stream.getvalue().splitlines()
+        assert (len(lines) > 2) == (max(map(len, lines)) <= 80) == stream.isatty()
+        assert ("\t" in stream.getvalue()) != stream.isatty()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -104,6 +105,14 @@ def test_score_in_any_company(generator: Generator, size: int) -> None:
     for one, other in zip(generator.score(pairs, 4), generator.score(pairs, size), strict=True):
         assert (one.source, one.target) == (other.source, other.target)
         assert one.log_prob == pytest.approx(other.log_prob, abs=1e-4)
+
+
+@pytest.mark.parametrize("pairs", ["ab", ("a", "b"), [("a",)], [("a", 1)], 5])
+def test_score_takes_pairs_only(generator: Generator, pairs: Any) -> None:  # noqa: ANN401
+    with pytest.raises(UserError, match=r"pairs: .*; give a list of pairs \(source, target\)"):
+        generator.score(pairs)
+    with pytest.raises(UserError, match="position: a value of type str is given; give a whole number"):
+        generator.alternatives("abc", "0")  # type: ignore[arg-type]
 
 
 def test_score_is_the_models_own_probability(generator: Generator) -> None:

@@ -143,9 +143,21 @@ def test_init_of_texts_names_the_recipe() -> None:
 
 CALLS: dict[str, tuple[Callable[[], object], list[str]]] = {
     "train": (
-        lambda: antiphon.train(5, data=7, dev=[], display="bar", callbacks=[print]),  # type: ignore[arg-type, list-item]
-        ["display: 'bar' is none of auto, plain", "callbacks: a value of type", "config: a value of type int",
-         "data: a value of type int", "dev: the list is empty"],
+        lambda: antiphon.train(  # type: ignore[call-overload]
+            5, out=6, overrides="a.b=1", data=7, dev=[], display="bar", callbacks=[print]
+        ),
+        ["display: 'bar' is none of auto, plain", "callbacks: a value of type", "out: a value of type int",
+         "config: a value of type int", "overrides: a value of type str", "data: a value of type int",
+         "dev: the list is empty"],
+    ),
+    "load": (lambda: antiphon.load(None), ["run: a value of type NoneType"]),  # type: ignore[arg-type]
+    "load several": (lambda: antiphon.load(["a", 5]), ["run: a value of type int"]),  # type: ignore[list-item]
+    "export": (lambda: antiphon.export_model(1, "onnx", 2), ["run: a value", "out: a value"]),  # type: ignore[arg-type]
+    "import": (lambda: antiphon.import_model(1, 2), ["folder: a value", "out: a value"]),  # type: ignore[arg-type]
+    "joint": (lambda: antiphon.joint(1), ["run: a value of type int"]),  # type: ignore[arg-type]
+    "shortlist": (
+        lambda: antiphon.shortlist(1, per_token=1.5),  # type: ignore[arg-type]
+        ["run: a value of type int", "per_token: a value of type float"],
     ),
     "evaluate": (
         lambda: antiphon.evaluate(None, {}, metrics="cer"),  # type: ignore[arg-type]
@@ -153,12 +165,16 @@ CALLS: dict[str, tuple[Callable[[], object], list[str]]] = {
     ),
     "score": (lambda: antiphon.score(3, 4), ["run: a value of type int", "examples: a value"]),  # type: ignore[arg-type]
     "explain": (
-        lambda: antiphon.explain(3, ["a"], 5),  # type: ignore[arg-type]
-        ["run: a value of type int", "text: a value of type list", "out: a value of type int"],
+        lambda: antiphon.explain(3, ["a"], 5, layer="1", beside=7),  # type: ignore[arg-type]
+        ["run: a value of type int", "text: a value of type list", "out: a value of type int",
+         "beside: a value of type int", "layer: a value of type str"],
     ),
-    "tree": (lambda: antiphon.tree(3, 4, "x.png"), ["run: a value", "text: a value"]),  # type: ignore[arg-type]
-    "init": (lambda: antiphon.init(3), ["data: a value of type int"]),  # type: ignore[arg-type]
-    "check": (lambda: antiphon.check(3), ["config: a value of type int"]),  # type: ignore[arg-type]
+    "tree": (lambda: antiphon.tree(3, 4, 5), ["run: a value", "text: a value", "out: a value"]),  # type: ignore[arg-type]
+    "init": (
+        lambda: antiphon.init(3, source=1.5, target=[None]),  # type: ignore[arg-type, list-item]
+        ["data: a value of type int", "source: a value of type float", "target: a value of type NoneType"],
+    ),
+    "check": (lambda: antiphon.check(3, 4), ["config: a value", "overrides: a value"]),  # type: ignore[arg-type]
     "dict": (
         lambda: antiphon.train({"data": {"train": "a.tsv"}, "training": {"epochs": {1}, "seed": object()}}),
         ["training.epochs: a value of type set", "training.seed: a value of type object"],

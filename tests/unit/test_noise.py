@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.config.schema import DataConfig, NoiseConfig, TextConfig, TrainingConfig
+from antiphon.data.affixes import AffixTokenizer
 from antiphon.data.batches import build_noise, collate
 from antiphon.data.corpus import Corpus, Ragged
 from antiphon.data.noise import Noise, NoisyTokenizer, corrupt, delete, infill, mask, permute, shuffle
@@ -162,6 +163,14 @@ def test_a_sentence_ends_after_the_last_of_its_marks() -> None:
 def test_one_sentence_stays_as_it_is() -> None:
     ids = np.array([4, 5, 6])
     assert permute(ids, draw(), no_ends(ids)).tolist() == [4, 5, 6]
+
+
+def test_an_unknown_word_with_affixes_ends_no_sentence() -> None:
+    words = AffixTokenizer(["a", ".", "b"])
+    ids = np.array(words.encode("a x . b y"))
+    noise = Noise(NoiseConfig(permute=True), words, seed=1)
+    assert {tuple(permute(ids, draw(seed), noise.ends)) for seed in range(20)} == {tuple(ids), (*ids[3:], *ids[:3])}
+    assert noise.warnings([ids]) == []
 
 
 def noise(**values: float) -> Noise:

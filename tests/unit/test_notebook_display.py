@@ -63,6 +63,8 @@ def test_one_output_is_renewed(output: Output) -> None:
     display.update(UPDATE, 10)
     assert '<progress value="7" max="10">' in output.shown[-1]["text/html"]
     assert "update 7 of 10 · epoch 1 · loss 1.500 · 4,321 tokens/s · 1 min 01 s left" in output.shown[-1]["text/plain"]
+    display.evaluating()
+    assert "update 7 of 10 · evaluating" in output.shown[-1]["text/html"]
     display.evaluation(ROW, ["exact_match"], True, SAMPLES)
     display.close()
     last = output.shown[-1]
@@ -70,10 +72,10 @@ def test_one_output_is_renewed(output: Output) -> None:
         "warning: 1 line <left> out",
         "    update       epoch  train loss    dev loss  exact match",
         "         8         1.0       0.500       0.250       75.00           ★",
-        "✗ <script>a → b␛[2J",
+        "✗ <script>a → b␛[2J (right: b)",
         "✓ a → <b>",
     ]
-    assert len(output.shown) == 4
+    assert len(output.shown) == 5
     assert {*Tags(last["text/html"]).found} == {"div", "table", "thead", "tbody", "tr", "th", "td"}
     assert "&lt;script&gt;a → b␛[2J" in last["text/html"]
 

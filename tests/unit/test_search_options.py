@@ -6,6 +6,7 @@ import random
 import unicodedata
 from typing import Any
 
+import numpy as np
 import pytest
 from tiny_generators import tiny_generator
 from untrained_models import TEXTS, LogitBias, untrained_generator, untrained_model
@@ -16,7 +17,7 @@ from antiphon.errors import UserError
 from antiphon.evaluation.evaluate import evaluate_examples
 from antiphon.inference.generation import Generation
 from antiphon.inference.generator import Generator
-from antiphon.inference.options import LARGEST_BATCH
+from antiphon.inference.options import LARGEST_BATCH, OPTIONS
 
 EACH: dict[str, dict[str, Any]] = {
     "min_length": {"min_length": 6},
@@ -254,7 +255,8 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
         {"require": ["K L M"], "forbid": ["L M"]},
         ["forbid: a phrase in it is part of one that require asks for; leave it out of one of them"],
     ),
-    ({"require": "K"}, ["require: give a list of phrases, such as ['K']"]),
+    ({"require": "K"}, ["require: a value of type str is given; give a list of phrases, such as ['K']"]),
+    ({"forbid": ["K", 1]}, ["forbid: a value of type int is given; give a list of phrases"]),
     (
         {"n_best": 4, "patience": 0.5},
         ["n_best: 4 answers, but the search stops when 2 have ended (beam x patience); raise patience"],
@@ -286,6 +288,20 @@ def test_what_makes_no_sense_gets_its_sentence(
     generator: Generator, options: dict[str, Any], sentences: list[str]
 ) -> None:
     assert problems(generator, **options) == sentences
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_a_value_of_another_type_gets_a_sentence(generator: Generator, name: str) -> None:
+    [problem] = problems(generator, **{name: {}})
+    assert problem.startswith(f"{name}: a value of type dict is given; give ")
+    if OPTIONS[name].kind in (int, float):
+        assert problems(generator, **{name: True})[0].startswith(f"{name}: a value of type bool is given; give a")
+
+
+def test_numbers_of_numpy_are_numbers(generator: Generator) -> None:
+    plain = generator.generate("a b", beam=2, length_penalty=0.5)
+    assert generator.generate("a b", beam=np.int64(2), length_penalty=np.float32(0.5)).text == plain.text
+    assert problems(generator, beam=np.float64(2.0)) == ["beam: a value of type float64 is given; give a whole number"]
 
 
 def test_all_at_once(generator: Generator) -> None:

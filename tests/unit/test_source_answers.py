@@ -8,33 +8,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from feature_tables import values, write_table
-from tiny_models import fill
+from file_generators import COUNT, FEATURES
+from file_generators import file_generator as generator
 
-from antiphon.config.schema import Config
-from antiphon.data.prepare import prepare
 from antiphon.data.source import SourcePaths
 from antiphon.errors import UserError
 from antiphon.inference.generation import SourceSpan
 from antiphon.inference.generator import Generator
 from antiphon.inference.inputs import UnreadableInputError
-from antiphon.model_folder import LoadedModel, fresh_model, load_model, save_model
+from antiphon.model_folder import load_model, save_model
 from antiphon.plots.attention_views import draw_sources
 from antiphon.plots.image_attention import attention_scale
 
-COUNT: dict[str, Any] = {"kind": "text", "column": "count", "tokens": "words"}
-FEATURES: dict[str, Any] = {"kind": "features", "column": "path", "max_length": 4}
 BLOCKS: dict[str, Any] = {"kind": "transformer", "size": 8, "layers": 1, "heads": 2, "feedforward": 8}
-
-
-def generator(folder: Path, source: Any, **model: Any) -> Generator:  # noqa: ANN401
-    written = values(write_table(folder))
-    data = {**written["data"], "source": source}
-    config = Config.model_validate({**written, "data": data, "model": {**written["model"], **model}})
-    read = prepare(config.data, lambda _: None)
-    made = fresh_model(config, read.source, read.target_tokenizer)
-    fill(made, scale=1.1)
-    return Generator(LoadedModel(config, made.eval(), read.source, read.target_tokenizer))
 
 
 @pytest.fixture(params=["one", "joint", "apart", "transformers"])

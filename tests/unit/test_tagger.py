@@ -121,6 +121,7 @@ def test_options_that_have_no_meaning_are_refused(options: dict[str, object]) ->
         ({"decoding": {"max_length": 50}}, "decoding.max_length: 50 has no effect on a tagger"),
         ({"decoding": {"beam": 2}}, "decoding.beam: 2 has no effect on a tagger"),
         ({"training": {"noise": {"delete": 0.1}}}, "training.noise.delete: it moves tokens away from their labels"),
+        ({"training": {"noise": {"shuffle": 2}}}, "training.noise.shuffle: it moves tokens away from their labels"),
         ({"training": {"scheduled_sampling": {"probability": 0.1}}}, "training.scheduled_sampling: a tagger reads no"),
         ({"training": {"guided_attention": {"weight": 1.0}}}, "training.guided_attention: a tagger has no attention"),
         ({"data": {"shared_vocabulary": True}}, "data.shared_vocabulary: tokens and labels have a vocabulary each"),

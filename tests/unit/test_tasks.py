@@ -173,6 +173,19 @@ def test_a_recipe_gives_its_model_and_search() -> None:
     assert config.training.learning_rate == recipe.training.learning_rate
 
 
+def test_the_mark_between_turns_is_that_of_the_data() -> None:
+    marked, reasons = suggested("marked turns")
+    assert marked.data.turns == "<turn>"
+    said = 'data.turns "<turn>": it is between the turns of a source; `antiphon chat` joins turns with it'
+    assert said in reasons
+    speakers, reasons = suggested("speakers")
+    assert speakers.data.turns is None
+    assert any(reason.startswith("data.turns null: there is no mark such as <turn>, so") for reason in reasons)
+    other, reasons = suggested("long to short")
+    assert other.data.turns is None
+    assert not any(reason.startswith("data.turns") for reason in reasons)
+
+
 def test_what_does_not_fit_is_left_out() -> None:
     """One text has no matches with another; joint n-grams are of one text; two scripts share no vocabulary."""
     assert not suggested("labels")[0].model.matches

@@ -12,7 +12,7 @@ from antiphon.autoconfig.column_kinds import FILE_KINDS
 from antiphon.autoconfig.columns import Columns, find_columns, is_text
 from antiphon.autoconfig.file_tables import file_config
 from antiphon.autoconfig.settings import Amount, explain_differences, fit_settings, plan_updates, start_from
-from antiphon.autoconfig.tasks import Evidence
+from antiphon.autoconfig.tasks import Evidence, find_mark
 from antiphon.autoconfig.text_profile import (
     TextProfile,
     TokenChoice,
@@ -213,6 +213,9 @@ def pair_config(data: DataConfig, pairs: list[Pair], total: int, reasons: list[s
     recipe = start_from(seen, reasons)
     if recipe is not None and recipe.data.labels:
         data = data.model_copy(update={"labels": True})
+    if recipe is not None and recipe.data.turns:
+        data = data.model_copy(update={"turns": find_mark(seen.sources[0])})
+        reasons.append(explain_turns(data.turns))
     texts = fit_texts(data, seen, recipe.data if recipe else None, reasons)
     amount = Amount(total, texts.length)
     base = recipe or general_config(texts.data, amount, texts.target)
@@ -220,6 +223,13 @@ def pair_config(data: DataConfig, pairs: list[Pair], total: int, reasons: list[s
     if recipe is not None:
         explain_differences(recipe, config, reasons)
     return config
+
+
+def explain_turns(mark: str | None) -> str:
+    """The reason for data.turns."""
+    if mark is None:
+        return "data.turns null: there is no mark such as <turn>, so `antiphon chat` answers each line by itself"
+    return f"data.turns {write_value(mark)}: it is between the turns of a source; `antiphon chat` joins turns with it"
 
 
 def general_config(data: DataConfig, amount: Amount, target: TokenChoice) -> Config:

@@ -13,7 +13,7 @@ from antiphon.autoconfig.text_profile import TextProfile, TokenChoice, choose_to
 from antiphon.data.pairs import Pair
 from antiphon.text import split_at_spaces
 
-__all__ = ["Evidence", "LikelyTask", "find_task"]
+__all__ = ["Evidence", "LikelyTask", "find_mark", "find_task"]
 
 SAMPLE = 2000
 MAX_CLASSES, MIN_EXAMPLES = 100, 10  # a class has at least this many examples on average
@@ -24,10 +24,9 @@ NEARLY_ALL, MANY_MORE = 0.98, 3  # of the examples; words for each label
 MANY_SENTENCES = 10_000  # with fewer pairs a Transformer learns little
 SPEAKER = r"(^|\s)(user|system|customer|agent|bot|assistant|speaker ?\w)\s?:"
 # One speaker alone may be the prefix of an e-mail or of a line in a log.
-TURN = re.compile(
-    rf"<turn>|__eou__|__eot__|<eou>|<eot>|<\|?(im_end|end_?of_?turn)\|?>|{SPEAKER}.*{SPEAKER}",
-    re.IGNORECASE | re.DOTALL,
-)
+MARK = r"<turn>|__eou__|__eot__|<eou>|<eot>|<\|?(?:im_end|end_?of_?turn)\|?>"
+TURN = re.compile(rf"{MARK}|{SPEAKER}.*{SPEAKER}", re.IGNORECASE | re.DOTALL)
+BETWEEN = re.compile(rf"(?<=\S)\s*({MARK})(?=\s*\S)", re.IGNORECASE)
 QUESTION = re.compile(r"[?？؟]\s*$|^\s*(who|what|where|when|why|how|which|is|are|does|do|did|can)\b", re.IGNORECASE)
 TAG = re.compile(r"(^|\s|[;,|])[A-Z0-9]+([;,.|:=+][A-Z0-9]+)+|<\w+>")  # V;PST;3;SG
 
@@ -188,6 +187,12 @@ def _dialogue(seen: Evidence) -> str:
     questions, back = _share(seen.sources[0], QUESTION), _share(seen.targets, QUESTION)
     alike = repeated >= 0.3 and questions >= 0.2 and back >= 0.05 and seen.target.mean_words >= 3
     return f"{repeated:.0%} of the answers recur, {back:.0%} of them ask, too" if alike else ""
+
+
+def find_mark(sources: Sequence[str]) -> str | None:
+    """The most frequent mark between the turns of a dialogue; `eot` is the end of a turn where both marks are used."""
+    marks = Counter(mark for source in sources for mark in BETWEEN.findall(source))
+    return max(marks, key=lambda mark: ("eot" in mark.lower(), marks[mark]), default=None)
 
 
 def _summarisation(seen: Evidence) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from antiphon.cli.io import print_line, program, say
+from antiphon.cli.io import print_note, program, say
 
 __all__ = ["check"]
 
@@ -23,7 +23,7 @@ def check(
 
     report = api.check(config, overrides or [], say=say)
     for fact in [*report.facts, *report.measured]:
-        print_line(fact)
+        print_note(fact)
     say_dropped_lines(report.dropped)
     for warning in report.warnings:
         say(f"warning: {warning}")

@@ -11,17 +11,27 @@ from typing import TYPE_CHECKING, Annotated, Unpack, cast
 import typer
 
 from antiphon.cli.io import print_line, say
-from antiphon.cli.options import RunArgument, given_options, load_generator, with_search_flags
+from antiphon.cli.options import given_options, load_generator, with_search_flags
+from antiphon.errors import UserError
 from antiphon.inference.options import SearchKeywords
 
 if TYPE_CHECKING:
     from antiphon.inference.generation import Generation
     from antiphon.inference.generator import Generator
+    from antiphon.inference.token_tree import TokenTree
     from antiphon.plots.attention_views import AttentionKind, AttentionView
 
 __all__ = ["explain"]
 
 DEFAULT_PRUNED = 3
+RunOrTrace = Annotated[
+    Path,
+    typer.Argument(metavar="RUN", help="A run, a model folder or an export; or a trace (.json) to be drawn again."),
+]
+OutOption = Annotated[
+    Path | None,
+    typer.Option(help="A .png or .svg file; with --tree also .json, the trace. Default: show it in the terminal."),
+]
 
 
 class AttentionChoice(StrEnum):
@@ -34,12 +44,12 @@ class AttentionChoice(StrEnum):
 
 @with_search_flags
 def explain(
-    run: RunArgument,
+    run: RunOrTrace,
     text: Annotated[
         str | None,
         typer.Argument(metavar="TEXT", help="The input: a text or a path; several sources are separated by tabs."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="A .png or .svg file. Default: show it in the terminal.")] = None,
+    out: OutOption = None,
     attention: Annotated[
         AttentionChoice | None,
         typer.Option(
@@ -72,13 +82,18 @@ def explain(
 
     A picture has a panel for every layer and head; the terminal shows their mean. A language model reads TEXT and
     continues it by at most 24 tokens. --tree shows the beam search instead, --at the alternatives at a position of the
-    answer: PROBABILITY, TOKEN, and the answer that would follow.
+    answer: PROBABILITY, TOKEN, and the answer that would follow. --tree --out trace.json keeps the search, and
+    `antiphon explain trace.json` shows it again without the model.
     """
+    if run.suffix.lower() == ".json" and not run.is_dir():
+        others = [text, attention, layer, head, pruned, at, beside, positions or None, *given_options(options)]
+        show_saved_tree(run, out, alone=all(other is None for other in others))
+        return
     from antiphon import api
     from antiphon.plots.attention_views import explain_attention
 
     kind = cast("AttentionKind | None", attention and attention.value)
-    problems = option_problems(text, out, positions, [attention, layer, head], given_options(options))
+    problems = option_problems(text, out, tree, positions, [attention, layer, head], given_options(options))
     problems += tree_problems(tree, at, out, pruned, [attention, layer, head], given_options(options), positions)
     if beside is not None and (out is None or tree or at is not None or positions or any([attention, layer, head])):
         problems.append(
@@ -110,12 +125,15 @@ def explain(
 
 
 def option_problems(
-    text: str | None, out: Path | None, positions: bool, attention_options: list[object], flags: list[str]
+    text: str | None, out: Path | None, tree: bool, positions: bool, attention_options: list[object], flags: list[str]
 ) -> list[str]:
     """Flags that exclude each other, and pictures that cannot be written."""
-    from antiphon.plots.style import folder_problems, suffix_problems
+    from antiphon.plots.search_tree import TREE_SUFFIXES
+    from antiphon.plots.style import PICTURES, folder_problems, suffix_problems
 
-    problems = [] if out is None else suffix_problems(out) or folder_problems(out)
+    problems = []
+    if out is not None:
+        problems = suffix_problems(out, TREE_SUFFIXES if tree else PICTURES) or folder_problems(out)
     if positions and out is None:
         problems.append("--positions: it cannot be shown in a terminal; add --out positions.png")
     if positions and (text is not None or any(option is not None for option in attention_options)):
@@ -156,15 +174,31 @@ def tree_problems(
 
 
 def show_tree(generator: Generator, text: str, out: Path | None, pruned: int, options: SearchKeywords) -> None:
-    """The tree of the search, as a picture or as text."""
-    from antiphon import api
-    from antiphon.plots.search_tree import TREE_LEGEND, tree_text
+    """The tree of the search, as a picture, as text or as its trace."""
+    show_trace(generator.tree(text, pruned=pruned, **options), out)
+
+
+def show_saved_tree(file: Path, out: Path | None, *, alone: bool) -> None:
+    """The tree of a search that was kept; UserError if anything but --out is given with it."""
+    from antiphon.inference.token_tree import TokenTree
+    from antiphon.plots.search_tree import TREE_SUFFIXES
+    from antiphon.plots.style import folder_problems, suffix_problems
+
+    problems = [] if out is None else suffix_problems(out, TREE_SUFFIXES) or folder_problems(out)
+    if not alone:
+        problems.append(f"{file}: the trace of a search, which has all its options; leave out all others but --out")
+    if problems:
+        raise UserError(problems)
+    show_trace(TokenTree.read(file), out)
+
+
+def show_trace(explained: TokenTree, out: Path | None) -> None:
+    from antiphon.plots.search_tree import TREE_LEGEND, draw_trace, tree_text
 
     if out is not None:
-        explained = api.tree(generator, text, out, pruned=pruned, **options)
+        draw_trace(explained, out)
         say(f"wrote {out}")
     else:
-        explained = generator.tree(text, pruned=pruned, **options)
         print(tree_text(explained.tree, explained.symbols, shutil.get_terminal_size((100, 24)).columns))
         say(TREE_LEGEND)
     for name in explained.rerankers:

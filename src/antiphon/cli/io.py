@@ -24,8 +24,8 @@ from antiphon.text import nearest, pack, visible
 
 __all__ = [
     "METRICS", "FlagCounter", "check_metrics", "in_batches", "input_lines", "is_pipe", "one_line", "pair_files",
-    "print_json", "print_line", "print_table", "print_text", "program", "say", "say_dropped", "say_dropped_lines",
-    "to_json_line",
+    "print_json", "print_line", "print_note", "print_table", "print_text", "program", "say", "say_dropped",
+    "say_dropped_lines", "to_json_line",
 ]  # fmt: skip
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")  # C0, DEL and C1: every escape sequence begins with one
@@ -40,6 +40,15 @@ def print_line(*fields: str) -> None:
     """Print fields separated by tabs; a terminal gets control characters as visible text."""
     shown = [one_line(field) for field in fields]
     sys.stdout.write("\t".join(visible(field, keep=" \t") if sys.stdout.isatty() else field for field in shown) + "\n")
+
+
+def print_note(*fields: str) -> None:
+    """Print fields as `print_line` does; a terminal gets long lines with line ends between words."""
+    lines = terminal_lines("  ".join(fields)) if sys.stdout.isatty() else []
+    for line in lines:
+        print_line(line)
+    if not lines:
+        print_line(*fields)
 
 
 def print_text(text: str, *, first: bool) -> None:
@@ -81,10 +90,14 @@ def say(text: str) -> None:
     """Write one or more lines to stderr; a terminal gets long ones with line ends between words."""
     for line in text.split("\n"):
         shown = f"antiphon: {visible(line, keep=' ')}"
-        if sys.stderr.isatty():
-            shown = "\n".join(pack(shown.split(" "), shutil.get_terminal_size().columns, gap=" "))
-        sys.stderr.write(f"{shown}\n")
+        lines = terminal_lines(shown) if sys.stderr.isatty() else [shown]
+        sys.stderr.write("".join(f"{line}\n" for line in lines))
     sys.stderr.flush()
+
+
+def terminal_lines(text: str) -> list[str]:
+    """A line as lines that fit the terminal, broken between words."""
+    return pack(text.split(" "), shutil.get_terminal_size().columns, gap=" ")
 
 
 # Lines from a file or from stdin, a batch at a time.

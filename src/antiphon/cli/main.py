@@ -23,6 +23,7 @@ from typer.core import TyperGroup
 from antiphon._version import __version__
 from antiphon.cli.bench import bench
 from antiphon.cli.cache import cache
+from antiphon.cli.chat import chat
 from antiphon.cli.check import check
 from antiphon.cli.demo import demo
 from antiphon.cli.evaluate import evaluate
@@ -90,6 +91,7 @@ for command in (
     check,
     train,
     generate,
+    chat,
     score,
     evaluate,
     explain,

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from antiphon.cli.io import print_line, program, say
+from antiphon.cli.io import print_note, program, say
 
 __all__ = ["recipes"]
 
@@ -37,7 +37,7 @@ def recipes(
 
     if action is Action.ls:
         for recipe in recipe_names():
-            print_line(recipe, recipe_text(recipe).split("\n", 1)[0].lstrip("# "))
+            print_note(recipe, recipe_text(recipe).split("\n", 1)[0].lstrip("# "))
         return
     if name is None:
         raise UserError(f"recipes {action.value}: NAME is missing; the recipes are {', '.join(recipe_names())}")

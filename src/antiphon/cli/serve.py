@@ -15,7 +15,9 @@ __all__ = ["serve"]
 
 
 def serve(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Runs, model folders or exports.")],
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN...", help="Runs, model folders, exports; or a folder of runs.")
+    ],
     host: Annotated[str, typer.Option(help="The address; others than those of this machine need --api-key.")] = (
         "127.0.0.1"
     ),
@@ -41,6 +43,9 @@ def serve(
     threads: Annotated[
         int | None, typer.Option(help="Threads of each model. Default: the cores of the machine, shared out.")
     ] = None,
+    loaded: Annotated[
+        int, typer.Option(help="Runs of a folder that are kept in memory; others are loaded when asked.")
+    ] = 4,
     queue: Annotated[int, typer.Option(help="Inputs of a model that may wait or be computed.")] = 256,
     wait: Annotated[float, typer.Option(help="Seconds that a request waits for room before it is refused.")] = 5.0,
     timeout: Annotated[float, typer.Option(help="Seconds that a request may take.")] = 60.0,
@@ -50,9 +55,11 @@ def serve(
     max_characters: Annotated[int, typer.Option(help="Longest text.")] = 20_000,
     max_positions: Annotated[int, typer.Option(help="Largest product of beam, n_best and max_length.")] = 1_000_000,
 ) -> None:
-    """Answer over HTTP: its own API, and those of OpenAI, DeepL and LibreTranslate.
+    """Answer over HTTP, and show the search on a page.
 
-    Only this machine can reach it, unless --host says otherwise. SIGTERM lets it answer what it has accepted.
+    Besides the page and its own API it speaks those of OpenAI, DeepL and LibreTranslate. A folder of runs is listed,
+    its trainings are followed, and a run is loaded when it is asked. Only this machine can reach the server, unless
+    --host says otherwise. SIGTERM lets it answer what it has accepted.
     """
     try:
         from antiphon.serve.runner import serve as run_server
@@ -60,14 +67,17 @@ def serve(
         raise MissingExtraError(
             f"antiphon serve: the package {error.name} is missing; run: pip install 'antiphon[serve]'"
         ) from None
+    from antiphon.serve.run_listing import is_model
     from antiphon.serve.serve_settings import ServeSettings, served_models
 
-    models = served_models(runs, ensemble=ensemble, languages=languages or [])
+    folders = [run for run in runs if run.is_dir() and not is_model(run)]
+    models = served_models([run for run in runs if run not in folders], ensemble=ensemble, languages=languages or [])
     keys = [*(api_key or []), *filter(None, [os.environ.get("ANTIPHON_API_KEY")])]
     settings = ServeSettings(
-        models=models, host=host, port=port, api_keys=tuple(keys), insecure=insecure,
+        models=models, folders=tuple(folders), loaded=loaded,
+        host=host, port=port, api_keys=tuple(keys), insecure=insecure,
         allowed_hosts=tuple(name.lower() for name in allow_host or ()), cors=tuple(cors or ()),
-        threads=threads or max(1, (os.cpu_count() or 1) // len(models)),
+        threads=threads or max(1, (os.cpu_count() or 1) // max(1, len(models))),
         queue=queue, wait=wait, timeout=timeout, drain=drain, max_bytes=max_bytes, max_inputs=max_inputs,
         max_characters=max_characters, max_positions=max_positions,
     )  # fmt: skip

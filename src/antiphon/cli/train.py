@@ -28,6 +28,7 @@ def train(
     Exit code 3: trained, but learnt nothing beyond the frequency of the output tokens.
     """
     from antiphon import api
+    from antiphon.model_folder import load_flag_limits
     from antiphon.reports.card import has_attention
     from antiphon.reports.run_record import read_record
     from antiphon.training.display import open_display
@@ -35,7 +36,8 @@ def train(
     run = api.train(config, out=out, overrides=overrides or [], fresh=fresh, display=open_display())
     print_line(str(run))
     name = shlex.quote(str(run))
+    use = f"generate {name} FILE" if load_flag_limits(run).turns is None else f"chat {name}"
     look = f"explain {name} TEXT" if has_attention(run) else f"map {name} FILE"
-    say(f"next: {program()} generate {name} FILE, {program()} {look}, or open {run / 'report.html'}")
+    say(f"next: {program()} {use}, {program()} {look}, or open {run / 'report.html'}")
     if not read_record(run).learnt:
         raise typer.Exit(NOTHING_LEARNT)

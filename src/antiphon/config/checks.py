@@ -171,6 +171,9 @@ def data_problems(data: DataConfig) -> list[str]:
             f"{write_value(data.delimiter)} divides the lines of TSV, CSV, CoNLL and text, but the files here are none"
         )
         problems.append(f"data.delimiter: {fact}; set it to null")
+    if data.turns is not None and (data.text is None or data.labels):
+        fact = f"{write_value(data.turns)} is between the turns of a dialogue, whose source is one text"
+        problems.append(f"data.turns: {fact}{' without labels' if data.labels else ''}; set it to null")
     columns = [source.column for source in data.sources if not isinstance(source.column, list)]
     columns += data.target.column if isinstance(data.target.column, list) else [data.target.column]
     return problems + [

@@ -38,7 +38,7 @@ def _training_problems(training: TrainingConfig) -> list[str]:
     problems = [
         f"training.{key}: a tagger {fact}; set it to null" for key, fact in found if getattr(training, key) is not None
     ]
-    moving = [key for key in ("delete", "infill", "permute") if getattr(training.noise, key)]
+    moving = [key for key in ("delete", "infill", "permute", "shuffle") if getattr(training.noise, key)]
     problems += [f"training.noise.{key}: it moves tokens away from their labels; leave it out" for key in moving]
     return problems
 

@@ -100,6 +100,11 @@ class DataConfig(Section):
         description="the target has one word (a label) for each word of the source; lines with unequal numbers are "
         "left out and counted; always true of a tagger",
     )
+    turns: Annotated[str, Field(min_length=1)] | None = Field(
+        None,
+        description="dialogue: the mark between two turns of a source, such as <turn>; `antiphon chat` reads as many "
+        "turns as there are in the longest dialogue of train; null: a source is one turn",
+    )
     shared_vocabulary: bool = Field(False, description="one vocabulary for all texts of both sides")
     skip_unreadable: bool = Field(
         False, description="leave out examples whose file is missing or cannot be read, and count them; false: stop"

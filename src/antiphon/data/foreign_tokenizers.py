@@ -13,7 +13,7 @@ from typing import Any
 
 from tokenizers import Encoding
 
-from antiphon.data.subwords import load_inner, piece_bytes, readable, whole_characters
+from antiphon.data.subwords import group_pieces, load_inner, piece_bytes, readable, whole_characters
 from antiphon.data.tokenizers import SILENT, SPECIALS, UNK, Tokenizer
 
 __all__ = ["UNKNOWN", "PieceTokenizer"]
@@ -64,6 +64,10 @@ class PieceTokenizer(Tokenizer):
 
     def symbols(self, ids: Sequence[int]) -> list[str]:
         return [readable(self._bytes[number]) for number in ids]
+
+    def words(self, ids: Sequence[int]) -> list[tuple[int, int]]:
+        special = {*self._unspoken, UNK}
+        return group_pieces([None if number in special else self._bytes[number] for number in ids])
 
     def unknown(self, text: str) -> list[str]:
         """The parts of the text that are no piece."""

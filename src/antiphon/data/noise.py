@@ -45,7 +45,8 @@ def permute(ids: Ints, draw: Random, ends: npt.NDArray[np.bool_]) -> Ints:
 
 def split_sentences(ids: Ints, ends: npt.NDArray[np.bool_]) -> list[Ints]:
     """The sentences of a source: "..." ends one once."""
-    marks = ends[ids]
+    known = np.where(ids < len(ends), ids, UNK)  # unknown words with affixes have ids above those of all symbols
+    marks = ends[known]
     return np.split(ids, np.flatnonzero(marks[:-1] & ~marks[1:]) + 1)
 
 
@@ -103,8 +104,10 @@ class Noise:
 
     def warnings(self, rows: Sequence[Ints]) -> list[str]:
         """A sentence if `permute` leaves more than half of these sources as they are."""
+        if not self.config.permute:
+            return []
         several = sum(len(split_sentences(ids, self.ends)) > 1 for ids in rows)
-        if not self.config.permute or 2 * several >= len(rows):
+        if 2 * several >= len(rows):
             return []
         return [
             f"training.noise.permute: only {several} of the first {len(rows)} training sources have more than one "

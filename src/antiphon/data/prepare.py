@@ -39,7 +39,7 @@ from antiphon.data.encode import FileScan, HoldOut, PairEncoder, nothing_usable,
 from antiphon.data.lines import open_bytes
 from antiphon.data.pairs import DropLog, Example, Pair, file_paths, group, read_pairs
 from antiphon.data.source import FileSource, Source
-from antiphon.data.statistics import EncodingCounts, data_facts, data_warnings, example_unit
+from antiphon.data.statistics import EncodingCounts, TurnCounts, data_facts, data_warnings, example_unit
 from antiphon.data.tokenizers import LINE_END, Tokenizer
 from antiphon.errors import DataError, ModelFolderError
 from antiphon.files import cache_folder, discard, publish_in_cache
@@ -205,7 +205,8 @@ def _write_corpus(
     encoder: PairEncoder, held_out: HoldOut, folder: Path, dev: list[Example], say: Callable[[str], None]
 ) -> EncodingCounts:
     """Write the sources of all training pairs, and the ids of their targets."""
-    counts, data = EncodingCounts(), encoder.data
+    data = encoder.data
+    counts = EncodingCounts(turns=TurnCounts(data.turns) if data.turns is not None else None)
     # Lines of a stream may well occur in dev, too.
     dev_keys = {example.key for example in dev} if data.window is None else set()
     names, sizes = source_names(data), {name: tokenizer.size for name, tokenizer in encoder.texts.items()}

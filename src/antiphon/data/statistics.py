@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -14,7 +16,7 @@ from antiphon.data.source import Cells
 from antiphon.data.tokenizers import UNK
 from antiphon.text import plural, visible
 
-__all__ = ["EncodingCounts", "data_facts", "data_warnings", "example_unit"]
+__all__ = ["EncodingCounts", "TurnCounts", "data_facts", "data_warnings", "example_unit"]
 
 LISTED = 20  # unknown symbols of dev in the facts
 
@@ -30,6 +32,7 @@ class EncodingCounts:
     overlap: set[Cells] = field(default_factory=set)
     unknown: Counter[str] = field(default_factory=Counter)
     lengths: dict[str, dict[str, float]] = field(default_factory=dict)
+    turns: TurnCounts | None = None  # of a dialogue
 
     def add(
         self, rows: list[EncodedPair], held_out: HoldOut, dev: set[Cells], names: list[str], sizes: dict[str, int]
@@ -50,7 +53,31 @@ class EncodingCounts:
             parts = [row.sources[number] for row in kept if row.sources]
             self.unknown[name] += sum(_unknown_tokens(part, sizes.get(name)) for part in parts)
         self.unknown["target"] += sum(row.target.count(UNK) for row in kept)
+        if self.turns is not None:
+            self.turns.add(row.pair.source for row in kept)
         return kept
+
+
+@dataclass
+class TurnCounts:
+    """Counts of the marks between the turns of a dialogue, and of the turns of its sources."""
+
+    mark: str
+    most: int = 1
+    separators: Counter[str] = field(default_factory=Counter)  # the mark with the spaces around it
+
+    def add(self, sources: Iterable[str]) -> None:
+        mark = self.mark.strip() or self.mark
+        between = re.compile(rf"(?<=\S)\s*{re.escape(mark)}\s*(?=\S)")
+        for source in sources:
+            if mark in source:
+                self.most = max(self.most, sum(bool(turn.strip()) for turn in source.split(mark)))
+                self.separators.update(between.findall(source))
+
+    def facts(self) -> dict[str, Any]:
+        """The usual separator, and the turns of the longest dialogue."""
+        [(separator, _)] = self.separators.most_common(1) or [(self.mark, 0)]
+        return {"separator": separator, "most": self.most}
 
 
 def _unknown_tokens(source: list[int] | FileCell, size: int | None) -> int:
@@ -85,6 +112,7 @@ def data_facts(
         "dev_overlap": sum(example.key in counts.overlap for example in dev),
         "dev_unknown": _by_side(data, _unknown_in_dev(dev, encoder)),
         "dropped": encoder.dropped.facts(),
+        **({"turns": counts.turns.facts()} if counts.turns is not None else {}),
     }
 
 
@@ -143,7 +171,10 @@ EFFECTS = {
 
 def data_warnings(facts: dict[str, Any]) -> list[str]:
     """Sentences about what is odd in the data; `facts` goes to RUN/data.json."""
-    return [*_left_out(facts["dropped"]), *_train_unknown(facts), *_overlap(facts), *_dev_unknown(facts)]
+    return [
+        *_left_out(facts["dropped"]), *_train_unknown(facts), *_overlap(facts), *_dev_unknown(facts),
+        *_single_turns(facts),
+    ]  # fmt: skip
 
 
 def _left_out(dropped: dict[str, Any]) -> list[str]:
@@ -204,6 +235,15 @@ def _dev_unknown(facts: dict[str, Any]) -> list[str]:
                 "with them"
             )
     return warnings
+
+
+def _single_turns(facts: dict[str, Any]) -> list[str]:
+    """A dialogue whose mark is in no source."""
+    turns = facts.get("turns")
+    if turns is None or turns["most"] > 1:
+        return []
+    mark = f"no source has two turns with {visible(turns['separator'], keep=' ')!r} (data.turns) between them"
+    return [f"{_file(facts, 'train', 'source')}: {mark}; give the mark as it is in the file, or set data.turns to null"]
 
 
 def _file(facts: dict[str, Any], part: str, side: str) -> str:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import regex
 from tokenizers import Tokenizer as Inner
 from tokenizers import models, normalizers, pre_tokenizers, trainers
 
@@ -19,10 +20,13 @@ from antiphon.config.schema import TextConfig
 from antiphon.data.tokenizers import SILENT, SPECIALS, Tokenizer
 from antiphon.errors import DataError
 
-__all__ = ["SubwordTokenizer", "load_inner", "piece_bytes", "readable", "train_subwords", "whole_characters"]
+__all__ = [
+    "SubwordTokenizer", "group_pieces", "load_inner", "piece_bytes", "readable", "train_subwords", "whole_characters",
+]  # fmt: skip
 
 FIRST = len(SPECIALS)
 BYTES = 256
+CHARACTER = 4  # bytes of the longest in UTF-8
 # How the unigram trainer marks the bytes it never kept: the lowest score plus 0.0001 for each, in random order.
 FILLER_STEP = 0.0001
 
@@ -53,6 +57,9 @@ class SubwordTokenizer(Tokenizer):
     def symbols(self, ids: Sequence[int]) -> list[str]:
         return [readable(self._bytes[number]) for number in ids]
 
+    def words(self, ids: Sequence[int]) -> list[tuple[int, int]]:
+        return group_pieces([None if number < FIRST else self._bytes[number] for number in ids])
+
     def unknown(self, text: str) -> list[str]:
         """The characters (code points) that training did not see, or too rarely."""
         return [character for character in whole_characters(text) if character not in self._characters]
@@ -72,6 +79,41 @@ def load_inner(model: str) -> Inner:
 def readable(piece: bytes) -> str:
     """A piece for people: spaces as ▁, parts of a character in hex (\\xe2)."""
     return piece.decode("utf-8", "backslashreplace").replace(" ", "▁")
+
+
+# Letters, digits and what stands inside a word; scripts that write no spaces between words.
+IN_WORD = regex.compile(r"[\p{L}\p{M}\p{N}'’_-]")
+UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
+
+
+def group_pieces(pieces: Sequence[bytes | None]) -> list[tuple[int, int]]:
+    """The first and last index of each word of a text in pieces; None is a special token, which stands alone.
+
+    A word ends before a space and beside punctuation. Pieces of scripts without spaces stand alone, but the bytes of
+    one character never do.
+    """
+    groups: list[tuple[int, int]] = []
+    before = b""
+    for index, piece in enumerate(pieces):
+        after = b"".join(follower or b" " for follower in pieces[index : index + CHARACTER])
+        if piece and before and _within_word(before, after):
+            groups[-1] = (groups[-1][0], index)
+        else:
+            groups.append((index, index))
+        before = (before + piece)[-CHARACTER:] if piece else b""
+    return groups
+
+
+def _within_word(before: bytes, after: bytes) -> bool:
+    """True if no word ends between the bytes of a piece and those behind it."""
+    if after[0] & 0xC0 == 0x80:  # in the middle of a character
+        return True
+    left, right = before.decode("utf-8", "replace")[-1], after.decode("utf-8", "replace")[0]
+    if left == " " or right == " ":
+        return right != " "
+    if UNSPACED.match(left) and UNSPACED.match(right):
+        return False
+    return bool(IN_WORD.match(left) and IN_WORD.match(right))
 
 
 def train_subwords(texts: Iterable[str], config: TextConfig, where: str) -> SubwordTokenizer:

@@ -73,6 +73,10 @@ class Tokenizer(SingleSource):
     def content(self) -> dict[str, Any]:
         """The values of this kind of tokenizer, for JSON."""
 
+    def words(self, ids: Sequence[int]) -> list[tuple[int, int]]:
+        """The first and last index of each word; only pieces of words are joined, other tokens stand alone."""
+        return [(index, index) for index in range(len(ids))]
+
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of several texts."""
         return [self.encode(text) for text in texts]
@@ -264,6 +268,9 @@ class WrappedTokenizer(Tokenizer):
 
     def symbols(self, ids: Sequence[int]) -> list[str]:
         return self.inner.symbols(ids)
+
+    def words(self, ids: Sequence[int]) -> list[tuple[int, int]]:
+        return self.inner.words(ids)
 
     def unknown(self, text: str) -> list[str]:
         return self.inner.unknown(text)

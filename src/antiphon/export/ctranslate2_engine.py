@@ -117,6 +117,7 @@ class CTranslate2Engine:
     name = "ctranslate2"
     budget = None
     has_attention = False
+    has_heads = False
 
     def __init__(
         self, pool: TranslatorPool, codec: Codec, *, tokens: tuple[int, int], longest: int, shortlist: bool

@@ -121,6 +121,7 @@ class AnswerPipeline:
                 tokens=mark_unknown(hypothesis.tokens, self.codec.target.symbols(hypothesis.tokens), words),
                 score=hypothesis.score,
                 log_probs=list(hypothesis.log_probs),
+                token_ids=list(hypothesis.tokens),
             )
             for hypothesis, words in zip(n_best, replacements, strict=True)
         ]
@@ -137,6 +138,7 @@ class AnswerPipeline:
             spans=self.codec.spans(encoded),
             flags=list(encoded.flags),
             alternatives=alternatives,
+            token_ids=best.token_ids,
         )
 
     def _replacements(self, encoded: EncodedInput, n_best: list[Hypothesis]) -> list[list[str]]:

@@ -20,7 +20,7 @@ from antiphon.data.tokenizers import UNK, Tokenizer, text_source
 from antiphon.inference.flags import FlagLimits
 from antiphon.inference.generation import AttentionHeads, Copies
 from antiphon.inference.inputs import Codec, EncodedInput
-from antiphon.inference.options import Capabilities, SearchOptions
+from antiphon.inference.options import SearchOptions
 from antiphon.inference.rescoring import AttentionReader, TargetScorer
 from antiphon.models.model import SequenceModel
 from antiphon.search.beam import PatientBeam, ShrinkingBeam, beam_search
@@ -47,8 +47,24 @@ __all__ = ["Engine", "EngineModel", "LoadedModel", "TorchEngine"]
 BUDGET = 4096
 
 
-class Engine(Capabilities, Protocol):
-    """Computes with ids."""
+class Engine(Protocol):
+    """Computes with ids. Its name and the next three properties decide which options of a search it takes."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def has_attention(self) -> bool:
+        """The model returns its attention to the source."""
+        ...
+
+    @property
+    def longest(self) -> int | None:
+        """Most tokens of an answer; None: any number."""
+        ...
+
+    @property
+    def has_shortlist(self) -> bool: ...
 
     @property
     def workers(self) -> int:
@@ -58,6 +74,11 @@ class Engine(Capabilities, Protocol):
     @property
     def budget(self) -> int | None:
         """Positions that a batch should have at most: hypotheses x the longest source; None: any number."""
+        ...
+
+    @property
+    def has_heads(self) -> bool:
+        """`heads` returns the attention of every layer and head, if the model has any."""
         ...
 
     def decode(
@@ -136,6 +157,7 @@ class TorchEngine:
 
     longest = None
     has_shortlist = False
+    has_heads = True
 
     def __init__(self, config: Config, model: SequenceModel, codec: Codec, check: Check | None) -> None:
         self.config = config
@@ -182,14 +204,14 @@ class TorchEngine:
         batch = [encoded for encoded in batch for _ in range(copies)]
         sources = [encoded.source for encoded in batch]
         contexts = [[self.codec.start, *encoded.prompt] for encoded in batch]
+        prefixes = [prefix for prefix in prefixes for _ in range(copies)]
         streams = []
         if options.sample:
             streams = [random_stream(options.seed, *key, copy) for key in keys for copy in range(copies)]
         if self.codec.context_length is not None:
-            found = self._search_windows(contexts, self.codec.context_length, options, streams, observer)
+            found = self._search_windows(contexts, self.codec.context_length, options, prefixes, streams, observer)
         else:
             constraints = build_constraints(options, self.codec, batch)
-            prefixes = [prefix for prefix in prefixes for _ in range(copies)]
             found = self._search(sources, contexts, options, prefixes, constraints, streams, observer)
         if not options.sample:
             return found
@@ -241,6 +263,7 @@ class TorchEngine:
         contexts: list[list[int]],
         size: int,
         options: SearchOptions,
+        prefixes: list[list[int]],
         random_streams: list[RandomStream],
         observer: Observer | None = None,
     ) -> list[list[Hypothesis]]:
@@ -251,13 +274,14 @@ class TorchEngine:
             recent = [[*contexts[row], *found[row][0].tokens][-kept:] for row in going]
             length = min(left, size - len(recent[0]) + 1)
             streams = [random_streams[row] for row in going] if random_streams else []
-            none: list[list[int]] = [[] for _ in going]
+            none: list[Read] = [[] for _ in going]
+            forced = [prefixes[row][len(found[row][0].tokens) :] for row in going]
             shorter, forbidden = replace(options, max_length=length), (ForbiddenTokens(self.codec.forbidden),)
             watching = observer
             if observer is not None and left < options.max_length:
                 before = found[going[0]][0]
                 watching = ShiftedObserver(observer, len(before.tokens), before.log_prob, options.length_penalty)
-            continuations = self._search([*none], recent, shorter, none, forbidden, streams, watching)
+            continuations = self._search(none, recent, shorter, forced, forbidden, streams, watching)
             for row, more in zip(going, continuations, strict=True):
                 found[row] = [_concatenate(found[row][0], hypothesis, options.length_penalty) for hypothesis in more]
             full = {row for row, more in zip(going, continuations, strict=True) if len(more[0].tokens) == length}

@@ -68,6 +68,8 @@ class Ensemble(SequenceModel):
 class EnsembleEngine(TorchEngine):
     """Decodes and scores with the ensemble; attention is that of its members."""
 
+    has_heads = False
+
     def __init__(self, members: list[LoadedModel], combine: Combine, check: Check | None) -> None:
         first = members[0]
         codec = build_codec(first.config, first.source, first.target_tokenizer, first.model.front_ends)

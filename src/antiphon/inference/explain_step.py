@@ -27,7 +27,7 @@ from antiphon.models.decoders.transformer_decoder import DecoderBlock, Transform
 from antiphon.models.model import EncoderDecoder, SequenceModel
 from antiphon.sequence import MultiSource, Sequence
 
-__all__ = ["explain_step", "work_out"]
+__all__ = ["explain_step", "explainable_network", "work_out"]
 
 SHOWN_KEYS = (
     "kind", "score", "alignment", "feed", "bridge", "cell", "input_feeding", "layers", "heads", "order",
@@ -49,7 +49,7 @@ def explain_step(
     `answer` is a text or the ids of its tokens. `layer` and `head` (from 1) choose the attention of a Transformer that
     is worked out: None is the last layer and the first head. `count` is the number of most probable tokens.
     """
-    model = _network(generator)
+    model = explainable_network(generator)
     layer, head = _chosen_head(model, layer, head)
     forced = _forced(generator, text, position, answer)
     if count < 1:
@@ -120,7 +120,7 @@ def _forced(generator: Generator, text: str, position: int, answer: str | list[i
     return ForcedAnswer(encoded, target, [*before, *target[: steps - 1]], len(before) - 1 + position)
 
 
-def _network(generator: Generator) -> SequenceModel:
+def explainable_network(generator: Generator) -> SequenceModel:
     """The network, if its decoder is one of ours; UserError for an export or an ensemble."""
     model = generator.model if isinstance(generator.engine, TorchEngine) else None
     if model is None or not isinstance(getattr(model, "decoder", None), Decoder):

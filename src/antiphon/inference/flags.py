@@ -13,6 +13,7 @@ from antiphon.data.corpus import Ragged
 from antiphon.data.source import Ints
 from antiphon.data.tokenizers import Tokenizer
 from antiphon.files import to_json, write_text
+from antiphon.inference.conversation import TurnFormat
 from antiphon.search.hypothesis import Hypothesis
 from antiphon.search.phrases import RequiredPhrases, contains
 
@@ -32,24 +33,25 @@ LITTLE, MANY = 0.1, 0.5  # attention to a source token over all steps; share of 
 
 @dataclass(frozen=True)
 class FlagLimits:
-    """The most that an answer may do without a flag; `repetition` has tokens by the length of the repeated phrase."""
+    """The most that is usual and gets no flag; `repetition` has tokens by the length of the repeated phrase."""
 
     repetition: tuple[int, ...] = tuple(
         max(LOOP_TOKENS, LOOP_TIMES * period) - 1 for period in range(1, LOOP_PERIOD + 1)
     )
+    turns: TurnFormat | None = None  # of a source, if the model was trained with a dialogue
 
     def save(self, folder: Path) -> None:
         """Write flags.json into a model folder."""
         write_text(folder / FLAGS, to_json(asdict(self)))
 
 
-def learn_limits(targets: Ragged) -> FlagLimits:
-    """The limits that the training targets keep, but for the rarest; never below the defaults."""
+def learn_limits(targets: Ragged, turns: TurnFormat | None = None) -> FlagLimits:
+    """The limits that the training targets keep, but for the rarest; never below the defaults; and those of turns."""
     longest = np.concatenate([np.zeros((1, LOOP_PERIOD), np.int64), *_longest_by_rows(targets)])  # [1 + N, periods]
     rank = max(FEWEST, round(RARE * len(targets)))
     usual = np.sort(longest, axis=0)[-rank] if len(targets) >= rank else longest[0]
     pairs = zip(usual.tolist(), FlagLimits().repetition, strict=True)
-    return FlagLimits(tuple(max(pair) for pair in pairs))
+    return FlagLimits(tuple(max(pair) for pair in pairs), turns)
 
 
 def _longest_by_rows(targets: Ragged) -> list[Ints]:

@@ -1,21 +1,22 @@
-"""The results of a Generator: answers, their attention, scores and search trees."""
+"""The results of a Generator: answers, their attention and scores."""
 # T target steps, S source steps, L layers, N heads
 
 from __future__ import annotations
 
 import importlib
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from antiphon.search.hypothesis import normalised_score
-from antiphon.search.trace import SearchTree, TreeNode
 
 __all__ = [
     "Alternative", "AttentionHeads", "Copies", "Generation", "ScoredTarget", "Scores", "SourceSpan",
-    "TokenAlternative", "TokenTree", "join_parts", "node_dict",
+    "TokenAlternative", "join_parts",
 ]  # fmt: skip
+
+RECORDED = ("text", "tokens", "score", "log_probs")  # of an alternative, in JSON
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Alternative:
     tokens: list[str]
     score: float
     log_probs: list[float]
+    token_ids: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,7 @@ class Generation:
     flags: list[str] = field(default_factory=list)
     alternatives: list[Alternative] = field(default_factory=list)  # the n best, this one first
     spans: list[SourceSpan] = field(default_factory=list)  # one for each source; a language model has none
+    token_ids: list[int] = field(default_factory=list)  # of `tokens`
 
     def as_dict(self, *, weights: bool) -> dict[str, Any]:
         """The answer for JSON, with its attention and copies if `weights`."""
@@ -95,7 +98,7 @@ class Generation:
             "score": self.score,
             "log_probs": self.log_probs,
             "flags": self.flags,
-            "alternatives": [asdict(alternative) for alternative in self.alternatives],
+            "alternatives": [{name: getattr(one, name) for name in RECORDED} for one in self.alternatives],
         }
         if weights and self.weights is not None:
             record |= {"source_tokens": self.source_tokens, "weights": self.weights.tolist()}
@@ -119,40 +122,9 @@ class TokenAlternative:
     token: str
     probability: float  # given the tokens before
     text: str
-
-
-@dataclass(frozen=True)
-class TokenTree:
-    """A search tree and the symbol of each node."""
-
-    tree: SearchTree
-    symbols: list[str]
-    rerankers: list[str]  # those that order the answers after the search
-
-    def as_dict(self) -> dict[str, Any]:
-        """The tree for JSON."""
-        nodes = zip(self.tree.nodes, self.symbols, strict=True)
-        return {
-            "steps": self.tree.steps,
-            "rerankers": self.rerankers,
-            "nodes": [node_dict(number, node, symbol) for number, (node, symbol) in enumerate(nodes)],
-        }
-
-
-def node_dict(number: int, node: TreeNode, symbol: str) -> dict[str, Any]:
-    """A node of a search tree for JSON; `parent` is the `id` of another, or null at the start."""
-    return {
-        "id": number,
-        "parent": node.parent,
-        "step": node.step,
-        "token": symbol,
-        "token_id": node.token,
-        "log_prob": node.log_prob,
-        "total": node.total,
-        "score": node.score,
-        "status": node.status,
-        "winner": node.winner,
-    }
+    token_id: int
+    log_prob: float
+    token_ids: list[int]  # of the whole answer
 
 
 @dataclass(frozen=True)
@@ -195,6 +167,7 @@ def join_parts(parts: list[Generation], length_penalty: float) -> Generation:
             for row in zip(*(part.alternatives for part in answered), strict=False)
         ],
         spans=_shift_spans(parts),
+        token_ids=whole.token_ids,
     )
 
 
@@ -214,4 +187,5 @@ def _concatenate(parts: list[Generation] | list[Alternative], length_penalty: fl
         tokens=[token for part in parts for token in part.tokens],
         score=normalised_score(sum(log_probs), len(log_probs), length_penalty),
         log_probs=log_probs,
+        token_ids=[token for part in parts for token in part.token_ids],
     )

@@ -7,19 +7,21 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from html import escape
-from typing import Unpack, cast, overload
+from typing import Any, Unpack, cast, overload
 
 from antiphon.config.schema import Config
 from antiphon.data.source import Source
 from antiphon.data.tokenizers import Tokenizer, text_source
-from antiphon.errors import UserError
+from antiphon.errors import UserError, refuse, wrong_item, wrong_type
 from antiphon.inference.answers import AnswerPipeline
+from antiphon.inference.conversation import TurnFormat
 from antiphon.inference.engine import Engine, EngineModel, LoadedModel, TorchEngine
 from antiphon.inference.flags import unknown_flags
-from antiphon.inference.generation import Generation, ScoredTarget, TokenAlternative, TokenTree, join_parts
+from antiphon.inference.generation import Generation, ScoredTarget, TokenAlternative, join_parts
 from antiphon.inference.inputs import EncodedInput, build_codec, chunk_size, encode_inputs
 from antiphon.inference.limits import Limits, label_problems
 from antiphon.inference.options import OPTIONS, SearchKeywords, SearchOptions, search_options
+from antiphon.inference.token_tree import TokenTree
 from antiphon.models.frontends.frontend import FrontEnd
 from antiphon.models.model import SequenceModel
 from antiphon.search.sampling import text_key
@@ -61,14 +63,17 @@ class Generator:
         self.config: Config = loaded.config
         self.source: Source = loaded.source
         self.target_tokenizer: Tokenizer = loaded.target_tokenizer
+        folder = loaded.folder if isinstance(loaded, LoadedModel) else None
+        self.name = "" if folder is None else folder.resolve().name  # stands in traces
         self.check = check  # called before each step; it may raise an exception, which stops the search
-        self.codec = build_codec(self.config, self.source, self.target_tokenizer, _front_ends(loaded))
+        self.rerankers, self.flag_limits = loaded.rerankers, loaded.flag_limits
+        turns, self.turns = self.flag_limits.turns, self.flag_limits.turns or TurnFormat()
+        self.codec = build_codec(self.config, self.source, self.target_tokenizer, _front_ends(loaded), turns)
         self.engine: Engine = (
             loaded.engine
             if isinstance(loaded, EngineModel)
             else TorchEngine(self.config, loaded.model, self.codec, check)
         )
-        self.rerankers, self.flag_limits = loaded.rerankers, loaded.flag_limits
         self.limits = Limits.of(self.config, self.codec.context_length)
 
     def __repr__(self) -> str:
@@ -164,7 +169,7 @@ class Generator:
         parts = [[text] if pipeline.heads else self.codec.split(text) for text in texts]
         inputs = encode_inputs(self.codec, [part for row in parts for part in row], first)
         spoken = [encoded for encoded in inputs if not encoded.skip]
-        _raise_problems(self.limits.answer_problems(spoken, pipeline.options.max_length, heads=pipeline.heads))
+        refuse(*self.limits.answer_problems(spoken, pipeline.options.max_length, heads=pipeline.heads))
         encoded = iter(inputs)
         rows = zip(parts, prefixes, keys, strict=True)
         return [PreparedText([next(encoded) for _ in row], prefix, key) for row, prefix, key in rows]
@@ -178,18 +183,20 @@ class Generator:
         return [join_parts([next(answers) for _ in text.parts], pipeline.options.length_penalty) for text in texts]
 
     def alternatives(
-        self, text: str, position: int, count: int = 5, answer: str | None = None
+        self, text: str, position: int, count: int = 5, answer: str | list[int] | None = None
     ) -> list[TokenAlternative]:
         """The `count` most probable tokens at a position (from 0) of the answer, or of a given one, best first.
 
-        Each comes with the answer that would follow.
+        `answer` is a text, or the ids of its tokens, that the answer begins with; ids that end in </s> are all of it.
+        Each alternative comes with the answer that would follow.
         """
+        numbers = {"position": position, "count": count}
+        refuse(*(wrong_type(name, value, int) for name, value in numbers.items()))
         encoded, size = self._searchable(text), self.target_tokenizer.size
         if not 1 <= count <= size:
             raise UserError(f"count: must be from 1 to the {size} tokens of the model, not {count}")
         options = self.search_options({"beam": 1})
-        [[best]] = self.engine.decode([encoded], self.encode_prefixes(answer or "", 1), options, [(0,)])
-        tokens = list(best.tokens)
+        tokens = self._begun_answer(encoded, answer or "", options)
         if not 0 <= position < len(tokens):
             raise UserError(f"position: the answer has {len(tokens)} tokens; choose one of them")
         wide = replace(options, beam=count, max_length=position + 1)
@@ -199,9 +206,27 @@ class Generator:
         pipeline = AnswerPipeline(self.engine, self.codec, {}, options, self.flag_limits)
         answers = pipeline.alternatives(encoded, [best for [best, *_] in continued])
         found = [
-            TokenAlternative(it.tokens[position], math.exp(it.log_probs[position]), it.text) for it in answers
-        ]  # fmt: skip
-        return sorted(found, key=lambda alternative: -alternative.probability)
+            TokenAlternative(
+                token=it.tokens[position],
+                probability=math.exp(it.log_probs[position]),
+                text=it.text,
+                token_id=it.token_ids[position],
+                log_prob=it.log_probs[position],
+                token_ids=it.token_ids,
+            )
+            for it in answers
+        ]
+        return sorted(found, key=lambda alternative: -alternative.log_prob)
+
+    def _begun_answer(self, encoded: EncodedInput, answer: str | list[int], options: SearchOptions) -> list[int]:
+        """The ids of an answer that begins as the given one does; ids that end in </s> are the whole of it."""
+        ended = isinstance(answer, list) and answer[-1:] == [self.codec.end]
+        begun = answer[:-1] if isinstance(answer, list) and ended else answer
+        [prefix] = self.encode_prefixes(begun, 1)
+        if ended:
+            return [*prefix, self.codec.end]
+        [[best]] = self.engine.decode([encoded], [prefix], options, [(0,)])
+        return list(best.tokens)
 
     def tree(
         self, text: str, *, prefix: str | list[int] = "", pruned: int = 3, **options: Unpack[SearchKeywords]
@@ -214,6 +239,7 @@ class Generator:
         if self.config.data.source is None and options.get("max_length") is None:
             options["max_length"] = min(LONGEST_CONTINUATION, self.config.decoding.max_length)
         chosen = self.search_options(options)
+        refuse(wrong_type("pruned", pruned, int))
         if pruned < 0:
             raise UserError(f"pruned: must be at least 0, not {pruned}")
         if chosen.sample or chosen.diversity is not None:
@@ -222,31 +248,42 @@ class Generator:
         if given := [name for name in after if cast("dict[str, float]", options).get(name)]:
             raise UserError(f"tree: {given[0]} reranks answers after the search; leave it out")
         encoded, [forced] = self._searchable(text, chosen.max_length), self.encode_prefixes(prefix, 1)
-        recorder = TraceRecorder(pruned)
+        recorder = TraceRecorder(pruned, len(forced))
         [best, *_] = self.engine.observe(encoded, forced, chosen, (0,), recorder)
         tree = recorder.tree(best)
         symbols = self.target_tokenizer.symbols([node.token for node in tree.nodes])
-        return TokenTree(tree, symbols, list(chosen.reranking))
+        found = TokenTree(tree, symbols, list(chosen.reranking))
+        return found.of_search(self.codec, encoded, chosen, forced, self.name)
 
     def score(self, pairs: list[tuple[str, str]] | list[str], batch_size: int | None = None) -> list[ScoredTarget]:
         """log p(y | x) of given targets, teacher-forced; of a language model log p(y) of given texts.
 
         A text that is longer than a Transformer can attend to is read in windows, as `evaluate` does.
         """
-        size = self.config.decoding.batch_size if batch_size is None else batch_size
-        if size < 1:
-            raise UserError(f"batch_size: must be at least 1, not {size}")
-        both = [("", pair) if isinstance(pair, str) else pair for pair in pairs]
+        size, option = self.config.decoding.batch_size if batch_size is None else batch_size, OPTIONS["batch_size"]
+        refuse(option.wrong_type(size))
+        refuse(*option.problems(size))
+        both = self._pairs(pairs)
         step = chunk_size(self.codec, size, len(both))
         chunks = [self._score(both[first : first + step], size, first) for first in range(0, len(both), step)]
         return [scored for chunk in chunks for scored in chunk]
+
+    def _pairs(self, pairs: object) -> list[tuple[str, str]]:
+        """Pairs of a source and a target; UserError for anything else. The texts of a language model have no source."""
+        model = self.config.data.source is None
+        wanted = "a list of texts" if model else "a list of pairs (source, target)"
+        refuse(wrong_item("pairs", pairs, (tuple, list, str) if model else (tuple, list), wanted))
+        both = [("", pair) if isinstance(pair, str) else tuple(pair) for pair in cast("list[Any]", pairs)]
+        if wrong := [pair for pair in both if len(pair) != 2 or not all(isinstance(text, str) for text in pair)]:
+            raise UserError(f"pairs: {wrong[0]!r} is not a pair of two texts; give {wanted}")
+        return both
 
     def _score(self, pairs: list[tuple[str, str]], size: int, first: int) -> list[ScoredTarget]:
         inputs = encode_inputs(self.codec, [source for source, _ in pairs], first)
         texts = [text for _, text in pairs]
         targets = [self.codec.encode_target(text) for text in texts]
         labels = [] if self.codec.labels is None else label_problems(inputs, texts, targets)
-        _raise_problems(labels or self.limits.target_problems(inputs, texts, targets))
+        refuse(*(labels or self.limits.target_problems(inputs, texts, targets)))
         found = self.engine.log_probs([encoded.source for encoded in inputs], targets, size)
         return [
             ScoredTarget(
@@ -276,7 +313,7 @@ class Generator:
             raise UserError(
                 "this language model writes in windows, each with a search of its own; there is no one search"
             )
-        _raise_problems(self.limits.answer_problems([encoded], max_length or usual, heads=False))
+        refuse(*(self.limits.answer_problems([encoded], max_length or usual, heads=False)))
         return encoded
 
     def search_options(self, keywords: SearchKeywords) -> SearchOptions:
@@ -333,8 +370,3 @@ def _front_ends(loaded: LoadedModel | EngineModel) -> list[FrontEnd]:
     if isinstance(loaded, LoadedModel):
         return loaded.model.front_ends
     return loaded.engine.model.front_ends if isinstance(loaded.engine, TorchEngine) else []
-
-
-def _raise_problems(problems: list[str]) -> None:
-    if problems:
-        raise UserError(problems)

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from collections.abc import Sequence as Items
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from antiphon.config.networks import TaggerConfig, TransformerDecoderConfig, learnt_positions
@@ -16,6 +16,7 @@ from antiphon.data.batches import reader_threads
 from antiphon.data.source import Read, Source, UnreadableError, Values, positions
 from antiphon.data.tokenizers import EOS, PAD, SOS, UNK, StreamTokenizer, Tokenizer, text_source
 from antiphon.errors import DataError
+from antiphon.inference.conversation import TurnFormat
 from antiphon.inference.flags import unknown_flags
 from antiphon.inference.generation import SourceSpan
 from antiphon.models.frontends.frontend import FrontEnd
@@ -152,6 +153,39 @@ class TextCodec(AnswerCodec):
         return split_sentences(text, self.max_length, lambda part: len(self.source.encode(part)))
 
 
+class DialogueCodec(TextCodec):
+    """The source has the turns of a dialogue; of one that is too long the oldest turns are left out."""
+
+    def __init__(self, source: Tokenizer, target: Tokenizer, max_length: int, turns: TurnFormat) -> None:
+        super().__init__(source, target, max_length)
+        self.turns = turns
+
+    def encode(self, text: str) -> EncodedInput:
+        turns = self.turns.split(text)
+        flags = [f"turns: the source has {len(turns)}, the model was trained with at most {self.turns.most}"]
+        flags = flags if len(turns) > self.turns.most else []
+        if len(turns) < 2 or len(self.source.encode(text)) <= self.max_length:
+            encoded = super().encode(text)
+            return replace(encoded, flags=[*flags, *encoded.flags])
+        fitting = self._fitting(turns)
+        flags.append(f"turns: only the last {fitting} of {len(turns)} were read, {self.max_length} tokens at most")
+        encoded = super().encode(self.turns.separator.join(turns[-fitting:]))
+        return replace(encoded, flags=[*flags, *encoded.flags])
+
+    def _fitting(self, turns: list[str]) -> int:
+        """The number of the latest turns that can be read at once, at least 1."""
+        length = 0
+        for number, turn in enumerate(reversed(turns)):
+            length += len(self.source.encode(f"{self.turns.separator if number else ''}{turn}"))
+            if length > self.max_length:
+                return max(1, number)
+        return len(turns)
+
+    def split(self, text: str) -> list[str]:
+        """One part: an answer needs the turns before it."""
+        return [text]
+
+
 class LabelCodec(TextCodec):
     """The target has a label for each token of the source."""
 
@@ -267,13 +301,21 @@ class LanguageModelCodec(Codec):
         return encoded.text + added
 
 
-def build_codec(config: Config, source: Source, target: Tokenizer, front_ends: Items[FrontEnd] = ()) -> Codec:
+def build_codec(
+    config: Config,
+    source: Source,
+    target: Tokenizer,
+    front_ends: Items[FrontEnd] = (),
+    turns: TurnFormat | None = None,
+) -> Codec:
     """The codec of a model; only sources that are not one text need the front ends of the network."""
     if config.data.source is None:
         stream = config.data.window is not None
         return LanguageModelCodec(target, stream=stream, context_length=_context_length(config))
     if config.data.text is not None and isinstance(config.model, TaggerConfig):
         return LabelCodec(text_source(source), target, config.data.text.max_length)
+    if config.data.text is not None and turns is not None:
+        return DialogueCodec(text_source(source), target, config.data.text.max_length, turns)
     if config.data.text is not None:
         return TextCodec(text_source(source), target, config.data.text.max_length)
     return SourceCodec(config.data.sources, source, target, front_ends)

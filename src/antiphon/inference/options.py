@@ -9,17 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypedDict, cast, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, cast, get_args, get_origin, get_type_hints
 
-from antiphon.errors import UserError
+from antiphon.errors import UserError, wrong_item, wrong_type
 from antiphon.text import nearest
 
 if TYPE_CHECKING:
     from antiphon.config.schema import DecodingConfig
+    from antiphon.inference.engine import Engine
     from antiphon.inference.inputs import Codec
 
 __all__ = [
-    "LARGEST_BATCH", "OPTIONS", "STEP_ENGINES", "Capabilities", "Option", "SearchKeywords", "SearchOptions", "is_given",
+    "LARGEST_BATCH", "OPTIONS", "STEP_ENGINES", "Option", "SearchKeywords", "SearchOptions", "is_given",
     "keyword_problems", "search_options",
 ]  # fmt: skip
 
@@ -29,20 +30,10 @@ Phrases = tuple[tuple[int, ...], ...]
 STEP_ENGINES = ("torch", "onnx")  # engines whose steps we search with
 ALL = (*STEP_ENGINES, "ctranslate2")
 RENORMALISED = "CTranslate2 removes forbidden tokens before its softmax, which changes the scores"
-NOT_OF_LABELS = (
-    "max_length",
-    "min_length",
-    "max_ratio",
-    "min_ratio",
-    "length_penalty",
-    "patience",
-    "diversity",
-    "no_repeat",
-    "require",
-    "coverage",
-    "joint",
-    "replace_unknown",
-)  # options that a tagger refuses
+NOT_OF_LABELS = (  # options that a tagger refuses
+    "max_length", "min_length", "max_ratio", "min_ratio", "length_penalty", "patience", "diversity", "no_repeat",
+    "require", "coverage", "joint", "replace_unknown",
+)  # fmt: skip
 LARGEST_BATCH = 50_000_000  # tokens on the frontier of a batch: beam (or samples) x batch_size x max_length
 
 
@@ -67,6 +58,7 @@ class Option:
     name: str = ""
     default: Any = None
     configured: bool = False  # the default is the model's decoding.NAME
+    kind: type = str  # int, float, bool, str, or tuple: several texts
 
     @property
     def off(self) -> object:
@@ -81,13 +73,20 @@ class Option:
             return self.above
         return self.most if self.most is not None and value > self.most else None
 
+    def wrong_type(self, value: object) -> str | None:
+        """The sentence for a value of another type; None has no effect."""
+        if value is None:
+            return None
+        if self.kind is tuple:
+            example = f", such as [{value!r}]" if isinstance(value, str) else ""
+            return wrong_item(self.name, value, str, f"a list of phrases{example}")
+        return wrong_type(self.name, value, self.kind)
+
     def problems(self, value: object) -> Iterator[str]:
         """A sentence with a remedy if the value is out of range."""
         hint = f"; {self.hint}" if self.hint else ""
         if self.choices and value not in self.choices:
             yield f"{self.name}: must be {' or '.join(self.choices)}, not {value!r}"
-        if self.default == () and isinstance(value, str):  # a text is a list of letters, too
-            yield f"{self.name}: give a list of phrases, such as [{value!r}]"
         if not isinstance(value, int | float):
             return
         if not math.isfinite(value):
@@ -181,12 +180,19 @@ class SearchOptions:
         return max(self.min_length, share)
 
 
+def _kind(hint: Any) -> type:  # noqa: ANN401 (a type or a form of typing)
+    """The type of the values of an option: of `int | None` it is int."""
+    one = get_args(hint)[0] if type(None) in get_args(hint) else hint
+    return str if get_origin(one) is Literal else get_origin(one) or one
+
+
 OPTIONS: dict[str, Option] = {
     name: replace(
         hint.__metadata__[0],
         name=name,
         default=getattr(SearchOptions, name, None),
         configured=not hasattr(SearchOptions, name),
+        kind=_kind(hint.__origin__),
     )
     for name, hint in get_type_hints(SearchOptions, include_extras=True).items()
 }
@@ -223,35 +229,18 @@ class SearchKeywords(TypedDict, total=False):
     log_probs: bool | None
 
 
-class Capabilities(Protocol):
-    """The properties of an engine that decide which options it takes."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def has_attention(self) -> bool:
-        """The model returns its attention to the source."""
-        ...
-
-    @property
-    def longest(self) -> int | None:
-        """Most tokens of an answer; None: any number."""
-        ...
-
-    @property
-    def has_shortlist(self) -> bool: ...
-
-
 def search_options(
     keywords: SearchKeywords,
     decoding: DecodingConfig,
     codec: Codec,
-    engine: Capabilities,
+    engine: Engine,
     rerankers: Collection[str],
 ) -> SearchOptions:
     """The options of a search, from keywords and the defaults of a config; UserError with every problem."""
     given = cast("Mapping[str, Any]", keywords)
+    if wrong := [said for name in given if name in OPTIONS and (said := OPTIONS[name].wrong_type(given[name]))]:
+        raise UserError(wrong)
+    given = {name: value.item() if hasattr(value, "item") else value for name, value in given.items()}  # of NumPy
     options = _with_defaults(given, decoding, codec)
     problems = [
         *keyword_problems(given),
@@ -350,7 +339,7 @@ def _phrase_problems(given: Mapping[str, Any], options: SearchOptions, codec: Co
     if any(contains(phrase, never) for phrase in options.require for never in options.forbid):
         problems.append("forbid: a phrase in it is part of one that require asks for; leave it out of one of them")
     for name in ("forbid", "require"):
-        for text in [] if isinstance(given.get(name), str) else given.get(name) or []:
+        for text in given.get(name) or []:
             if not codec.target.encode(text):
                 problems.append(f"{name}: an empty phrase; leave it out")
             elif unknown := codec.target.unknown(text):
@@ -378,7 +367,7 @@ def _model_problems(given: Mapping[str, Any], options: SearchOptions, codec: Cod
 
 
 def _engine_problems(
-    options: SearchOptions, codec: Codec, engine: Capabilities, rerankers: Collection[str]
+    options: SearchOptions, codec: Codec, engine: Engine, rerankers: Collection[str]
 ) -> list[str]:
     problems = []
     used = {name: one for name, one in OPTIONS.items() if getattr(options, name) != one.off}

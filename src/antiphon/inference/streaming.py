@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from antiphon.data.tokenizers import UNK
 from antiphon.errors import UserError
 from antiphon.inference.answers import AnswerPipeline
-from antiphon.inference.generation import Generation, TokenTree, join_parts
+from antiphon.inference.generation import Generation, join_parts
 from antiphon.inference.generator import Generator, PreparedText
 from antiphon.inference.inputs import EncodedInput
 from antiphon.inference.options import STEP_ENGINES
+from antiphon.inference.token_tree import TokenTree
 from antiphon.search.trace import Candidate, SearchTree, TraceRecorder, TreeNode
 
 __all__ = ["AnswerUpdate", "WatchedAnswer", "unwatchable", "watch_answer"]
@@ -73,11 +74,13 @@ def watch_answer(
     sent = ""
     for number, encoded in enumerate(prepared.parts):
         before = " ".join(part.text for part in parts if part.text)
-        observer = _StepObserver(generator, encoded, update, pruned, number, before, sent)
-        answer, tree = _watch_part(prepared, number, encoded, pipeline, observer)
+        prefix = prepared.prefix if number == 0 else []
+        observer = _StepObserver(generator, encoded, update, pruned, number, before, sent, len(prefix))
+        answer, tree = _watch_part(prepared, number, encoded, prefix, pipeline, observer)
         sent = observer.sent
         parts.append(answer)
-        trees.append(TokenTree(tree, observer.symbols, list(pipeline.options.reranking)))
+        trace = TokenTree(tree, observer.symbols, list(pipeline.options.reranking))
+        trees.append(trace.of_search(generator.codec, encoded, pipeline.options, prefix, generator.name))
     return WatchedAnswer(join_parts(parts, pipeline.options.length_penalty), tuple(trees))
 
 
@@ -93,8 +96,9 @@ class _StepObserver:
         part: int,
         before: str,
         sent: str,
+        forced: int,
     ) -> None:
-        self.recorder, self.pruned = TraceRecorder(pruned), pruned
+        self.recorder, self.pruned = TraceRecorder(pruned, forced), pruned
         self.symbols: list[str] = []
         self.sent = sent  # all texts of updates
         self._tokenizer, self._codec, self._encoded = generator.target_tokenizer, generator.codec, encoded
@@ -127,11 +131,15 @@ class _StepObserver:
 
 
 def _watch_part(
-    prepared: PreparedText, number: int, encoded: EncodedInput, pipeline: AnswerPipeline, observer: _StepObserver
+    prepared: PreparedText,
+    number: int,
+    encoded: EncodedInput,
+    prefix: list[int],
+    pipeline: AnswerPipeline,
+    observer: _StepObserver,
 ) -> tuple[Generation, SearchTree]:
     if encoded.skip:
         return pipeline.skipped(encoded), SearchTree(())
-    forced = prepared.prefix if number == 0 else []
-    found = pipeline.engine.observe(encoded, forced, pipeline.options, (*prepared.key, number), observer)
+    found = pipeline.engine.observe(encoded, prefix, pipeline.options, (*prepared.key, number), observer)
     best, *_ = pipeline.rerank(encoded, found)
     return pipeline.build(encoded, found), observer.recorder.tree(best)

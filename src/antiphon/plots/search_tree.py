@@ -8,13 +8,15 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 
+from antiphon.inference.token_tree import TokenTree
 from antiphon.plots import style
 from antiphon.plots.style import ACCENT, INK, QUIET
 from antiphon.search.trace import SearchTree, TreeNode
 from antiphon.text import cut, visible
 
-__all__ = ["TREE_LEGEND", "draw_tree", "tree_text"]
+__all__ = ["TREE_LEGEND", "TREE_SUFFIXES", "draw_trace", "draw_tree", "tree_text"]
 
+TREE_SUFFIXES = (*style.PICTURES, ".json")
 TREE_LEGEND = (
     "* the best answer, x pruned, . an end with its score; the numbers are log p of the token and the sum of log p "
     "so far, which decides what is pruned"
@@ -29,7 +31,7 @@ _SUM = 0.125  # the running sum is so far below the middle of its token
 _SLOPE, _STUB = 0.45, 0.42  # an arc slopes between two columns, then is level below its number
 _GAP = 0.05  # between a line and a text
 _BOX_GAP, _BOX_PAD = 0.13, 0.035  # before a box; around its number
-_PALE = "#b9c2cc"
+_PALE, _PALE_TEXT = "#b9c2cc", "#8b95a1"  # pruned: lines are paler than texts, which are to be read
 _START = "<s>"
 
 
@@ -41,6 +43,14 @@ class _Place:
     right: float
     column_end: float
     y: float
+
+
+def draw_trace(trace: TokenTree, path: Path) -> None:
+    """Write the tree of a search: PNG or SVG by suffix, or JSON, from which it can be drawn without the model."""
+    if path.suffix.lower() == ".json":
+        trace.write(path)
+    else:
+        draw_tree(trace.tree, trace.symbols, path, title=trace.source)
 
 
 def draw_tree(tree: SearchTree, names: list[str], path: Path, title: str = "") -> None:
@@ -93,8 +103,16 @@ def _number(value: float) -> str:
     return "0.00" if text == "-0.00" else text.replace("-", "−")
 
 
-def _colour(node: TreeNode) -> str:
+def _line_colour(node: TreeNode) -> str:
     return ACCENT if node.winner else _PALE if node.status == "pruned" else INK
+
+
+def _text_colour(node: TreeNode) -> str:
+    return _PALE_TEXT if node.status == "pruned" else _line_colour(node)
+
+
+def _number_colour(node: TreeNode) -> str:
+    return QUIET if node.status != "pruned" and not node.winner else _text_colour(node)
 
 
 def _draw_arc(axes: Axes, parent: _Place, place: _Place, node: TreeNode) -> None:
@@ -104,20 +122,16 @@ def _draw_arc(axes: Axes, parent: _Place, place: _Place, node: TreeNode) -> None
     """
     x = [parent.right + _GAP, parent.column_end + _GAP, place.left - _STUB, place.left - _GAP]
     axes.plot(
-        x, [parent.y, parent.y, place.y, place.y], color=_colour(node), linewidth=1.4 if node.winner else 0.7,
+        x, [parent.y, parent.y, place.y, place.y], color=_line_colour(node), linewidth=1.4 if node.winner else 0.7,
         solid_joinstyle="round",
     )  # fmt: skip
     at = (place.left - _GAP, place.y - 0.015)
     style.write(axes, at, _number(node.log_prob), _SMALL, _number_colour(node), ha="right", va="bottom")
 
 
-def _number_colour(node: TreeNode) -> str:
-    return QUIET if node.status != "pruned" and not node.winner else _colour(node)
-
-
 def _write_node(axes: Axes, place: _Place, node: TreeNode, label: str) -> None:
     """Write the token, the running sum below it, and the score of a finished hypothesis in a box behind it."""
-    style.write(axes, (place.left, place.y), label, _POINTS, _colour(node), va="center", bold=node.winner)
+    style.write(axes, (place.left, place.y), label, _POINTS, _text_colour(node), va="center", bold=node.winner)
     style.write(axes, (place.left, place.y + _SUM), _number(node.total), _SMALL, _number_colour(node), va="center")
     if node.status == "finished":
         axes.text(

@@ -4,14 +4,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 from typing import TypeVar
 
 import torch
 from torch import Tensor
 
 from antiphon.search.constraints import IMPOSSIBLE, Constraints, History
-from antiphon.search.hypothesis import Candidates, Hypothesis, SearchRequest, StepFunction, first_tokens, stable_topk
-from antiphon.search.trace import Observer, candidate_list
+from antiphon.search.hypothesis import (
+    Hypothesis,
+    SearchRequest,
+    StepFunction,
+    first_tokens,
+    normalised_score,
+    stable_topk,
+)
+from antiphon.search.trace import Candidate, Observer, Status
 from antiphon.sequence import State
 
 __all__ = ["greedy_search", "single_hypothesis_search"]
@@ -43,7 +51,7 @@ def single_hypothesis_search(
 ) -> list[Hypothesis]:
     """Greedy search and sampling: one token after the other until </s> or `max_length`; one hypothesis per sentence.
 
-    A sentence that is done leaves the batch. The observer sees the tokens that were chosen.
+    A sentence that is done leaves the batch. The observer sees the tokens that were chosen; the others are pruned.
     """
     constraints = Constraints(request.sentences, request.prefixes, request.constraints)
     live = torch.arange(request.sentences)
@@ -67,9 +75,8 @@ def single_hypothesis_search(
             columns.append((live[possible.to(live.device)], tokens[possible], values[possible]))
             totals = totals.to(values.device) + values
             if observer is not None:
-                parts = (torch.zeros_like(tokens), tokens, values, totals, possible, ended)
-                chosen = Candidates(*(part.unsqueeze(1) for part in parts))
-                observer(candidate_list(chosen, sentences, position, request.length_penalty))
+                seen = (sentences[possible], log_probs[possible], tokens[possible], totals[possible])
+                observer(choices(*seen, position, request, observer.pruned))
             history = torch.cat([history.to(tokens.device), tokens.unsqueeze(1)], dim=1)
             going = possible & ~ended
             if not bool(going.all()):
@@ -79,6 +86,31 @@ def single_hypothesis_search(
                 if live.numel():
                     state = state.select(rows)
     return _collect(columns, request)
+
+
+def choices(
+    sentences: Tensor, log_probs: Tensor, chosen: Tensor, totals: Tensor, step: int, request: SearchRequest, pruned: int
+) -> list[Candidate]:
+    """The chosen token [B] of each sentence [B] among the `pruned` most probable others, best first.
+
+    `totals` [B] are those with the chosen tokens.
+    """
+    found = []
+    own = log_probs.gather(1, chosen.unsqueeze(1))
+    ranks = 1 + (log_probs > own).sum(dim=1)
+    values, others = stable_topk(log_probs, min(pruned + 1, log_probs.size(1)))
+    before = totals - own.squeeze(1)
+    for row, (sentence, token) in enumerate(zip(sentences.tolist(), chosen.tolist(), strict=True)):
+        known = list(zip(others[row].tolist(), values[row].tolist(), count(1), strict=False))
+        rest = [one for one in known if one[0] != token and one[1] > IMPOSSIBLE][:pruned]
+        rank = next((rank for number, _, rank in known if number == token), int(ranks[row]))
+        picked = (token, float(own[row]), rank)
+        for number, log_prob, place in sorted([picked, *rest], key=lambda one: one[2]):
+            total = float(before[row]) + log_prob
+            score = normalised_score(total, step + 1, request.length_penalty)
+            status: Status = "pruned" if number != token else "finished" if number == request.end else "kept"
+            found.append(Candidate(sentence, step, 0 if step else -1, number, log_prob, total, score, status, place))
+    return found
 
 
 def _collect(columns: list[tuple[Tensor, Tensor, Tensor]], request: SearchRequest) -> list[Hypothesis]:

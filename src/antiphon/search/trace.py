@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Literal, Protocol
@@ -12,7 +13,9 @@ from torch import Tensor
 from antiphon.search.constraints import IMPOSSIBLE
 from antiphon.search.hypothesis import Candidates, Hypothesis
 
-__all__ = ["Candidate", "Observer", "SearchTree", "ShiftedObserver", "TraceRecorder", "TreeNode", "candidate_list"]
+__all__ = [
+    "Candidate", "Observer", "SearchTree", "ShiftedObserver", "Status", "TraceRecorder", "TreeNode", "candidate_list",
+]  # fmt: skip
 
 Status = Literal["kept", "pruned", "finished"]
 
@@ -29,6 +32,7 @@ class Candidate:
     total: float  # the sum of log p of all tokens up to it, which decides what is pruned
     score: float  # total / length ^ length_penalty
     status: Status
+    rank: int  # among the candidates of its sentence and step, from 1 for the best
 
 
 class Observer(Protocol):
@@ -50,11 +54,14 @@ def candidate_list(candidates: Candidates, sentences: Tensor, step: int, length_
     numbers = (candidates.tokens, candidates.log_probs, candidates.totals, scores)
     lists = [values[rows, columns].tolist() for values in (*fields, *numbers)]
     found = []
+    ranks: Counter[int] = Counter()
     for sentence, selected, ended, slot, token, log_prob, total, score in zip(
         sentences[rows].tolist(), *lists, strict=True
     ):
         status: Status = "finished" if ended else "kept" if selected else "pruned"
-        found.append(Candidate(sentence, step, slot if step else -1, token, log_prob, total, score, status))
+        ranks[sentence] += 1
+        parent, rank = slot if step else -1, ranks[sentence]
+        found.append(Candidate(sentence, step, parent, token, log_prob, total, score, status, rank))
     return found
 
 
@@ -69,6 +76,8 @@ class TreeNode:
     score: float  # of all tokens up to it, normalised as the search does
     status: Status
     parent: int | None  # its index in the tree; None: the start
+    rank: int = 1  # among the candidates of its step, from 1 for the best
+    forced: bool = False  # it belongs to the prefix that every answer begins with
     winner: bool = False  # on the path to the best hypothesis
 
 
@@ -109,8 +118,9 @@ class ShiftedObserver:
 class TraceRecorder:
     """An observer that builds the tree of a search of one sentence while it goes on."""
 
-    def __init__(self, pruned: int) -> None:
-        self.pruned = pruned
+    def __init__(self, pruned: int, forced: int = 0) -> None:
+        """`forced` is the number of tokens that every answer begins with."""
+        self.pruned, self.forced = pruned, forced
         self.nodes: list[TreeNode] = []  # step by step, best first
         self._paths: list[tuple[int, ...]] = []  # the tokens up to each node
         self._kept: list[int] = []  # the nodes kept in the last step, best first
@@ -121,7 +131,19 @@ class TraceRecorder:
         for it in candidates:
             parent = self._kept[it.parent] if it.parent >= 0 else None
             self._paths.append((*(self._paths[parent] if parent is not None else ()), it.token))
-            self.nodes.append(TreeNode(it.step, it.token, it.log_prob, it.total, it.score, it.status, parent))
+            self.nodes.append(
+                TreeNode(
+                    step=it.step,
+                    token=it.token,
+                    log_prob=it.log_prob,
+                    total=it.total,
+                    score=it.score,
+                    status=it.status,
+                    parent=parent,
+                    rank=it.rank,
+                    forced=it.step < self.forced,
+                )
+            )
         new = range(first, len(self.nodes))
         self._kept = [index for index in new if self.nodes[index].status == "kept"]
         self._finished += [index for index in new if self.nodes[index].status == "finished"]

@@ -72,7 +72,7 @@ class Answering:
         self.server.check_size([body.inputs])
         payload: Message = {
             "inputs": [body.inputs], "options": api_schema.search_keywords(body), "prefix": body.prefix,
-            "return": list(body.returned), "search": body.search,
+            "return": list(body.returned), "search": body.search, "pruned": body.pruned,
         }  # fmt: skip
         return self.server.model(body.model), payload, self.server.timeout(body.timeout)
 
@@ -86,7 +86,7 @@ class Answering:
         self.server.check_size([body.inputs])
         payload: Message = {
             "inputs": [body.inputs], "options": api_schema.search_keywords(body), "prefix": body.prefix,
-            "pruned": body.pruned,
+            "return": list(body.returned), "pruned": body.pruned,
         }  # fmt: skip
         return await self._result(request, "search", body.model, payload, body.timeout)
 
@@ -103,18 +103,30 @@ class Answering:
     async def alternatives(self, request: Request) -> Message:
         """Other tokens for a position."""
         body = await self._read(request, api_schema.AlternativesRequest)
-        return await self._result(request, "alternatives", body.model, self._about_one(body), body.timeout)
+        payload = {**self._about_one(body), "position": body.position, "count": body.count}
+        return await self._result(request, "alternatives", body.model, payload, body.timeout)
 
     async def step(self, request: Request) -> Message:
         """One step of the decoder."""
         body = await self._read(request, api_schema.StepRequest)
-        payload = {**self._about_one(body), "layer": body.layer, "head": body.head, "dimensions": body.dimensions}
+        payload = {
+            **self._about_one(body), "position": body.position, "count": body.count, "layer": body.layer,
+            "head": body.head, "dimensions": body.dimensions,
+        }  # fmt: skip
         return await self._result(request, "step", body.model, payload, body.timeout)
 
-    def _about_one(self, body: api_schema.AlternativesRequest | api_schema.StepRequest) -> Message:
+    async def occlusion(self, request: Request) -> Message:
+        """The loss of log p without each part of the source."""
+        body = await self._read(request, api_schema.OcclusionRequest)
+        payload = {**self._about_one(body), "by": body.by}
+        return await self._result(request, "occlusion", body.model, payload, body.timeout)
+
+    def _about_one(
+        self, body: api_schema.AlternativesRequest | api_schema.StepRequest | api_schema.OcclusionRequest
+    ) -> Message:
         self.server.check_size([body.inputs])
         self.server.check_answer(body.answer)
-        return {"inputs": [body.inputs], "position": body.position, "count": body.count, "answer": body.answer}
+        return {"inputs": [body.inputs], "answer": body.answer}
 
     async def map(self, request: Request) -> Message:
         """Sentences as points."""

@@ -1,4 +1,4 @@
-"""Requests and responses of the API; the options of a search come from their one table."""
+"""Requests of the API; the options of a search come from their one table."""
 
 from __future__ import annotations
 
@@ -12,24 +12,35 @@ from antiphon.serve.frames import Message
 from antiphon.serve.refusals import Refusal, invalid
 
 __all__ = [
-    "OPTION_NAMES", "AlternativesRequest", "AlternativesResponse", "ErrorResponse", "GenerateRequest",
-    "GenerateResponse", "InfoResponse", "MapRequest", "MapResponse", "ModelList", "ScoreRequest", "ScoreResponse",
-    "SearchRequestBody",
-    "SearchResponse", "StepRequest", "StepResponse", "StreamRequest", "json_type",
-    "search_keywords", "too_many",
+    "OPTION_NAMES", "AlternativesRequest", "GenerateRequest", "MapRequest", "OcclusionRequest", "ScoreRequest",
+    "SearchRequestBody", "StepRequest", "StreamRequest", "json_type", "search_keywords", "too_many",
 ]  # fmt: skip
 
 SERVER_DECIDES = ("batch_size", "log_probs")
 OPTION_NAMES = tuple(name for name in OPTIONS if name not in SERVER_DECIDES)
-Returned = Literal["tokens", "log_probs", "attention", "tree", "flags"]
+Returned = Literal["tokens", "token_ids", "log_probs", "attention", "heads", "tree", "flags"]
 MOST_TERMS = 64  # entries of a glossary
 Term = Annotated[str, Field(max_length=200, pattern=r"\S")]
+RETURNED: Any = Field(
+    [],
+    alias="return",
+    description="What each output has beside text, score and flags. `flags` adds those that need the attention, which "
+    "take another pass. `attention` is the mean of all layers and heads; "
+    "`heads` has each of them, and then a long text is not split. Both have the words that the tokens make.",
+)
+PRUNED: Any = Field(3, ge=0, le=50, description="Pruned candidates that each step of the tree shows.")
+Prefix = Annotated[str | list[int], Field(description="A text, or ids of tokens, that every answer begins with.")]
 Input = Annotated[
     str | dict[str, str],
     Field(
         description="A text; or for images, sounds and arrays the base64 of the file; or, for several sources, an "
         "object with one of these for each name in `sources` of /info.",
     ),
+]
+
+
+GivenAnswer = Annotated[
+    str | list[int] | None, Field(description="A text, or ids of tokens, instead of the model's own answer.")
 ]
 
 
@@ -83,8 +94,8 @@ class GenerateRequest(_Options):  # type: ignore[valid-type, misc]
     """Answer one input or many."""
 
     inputs: Input | list[Input] = Field(description="One input or a list; `outputs` has the same shape and order.")
-    prefix: str | list[int] = Field("", description="A text, or ids of tokens, that every answer begins with.")
-    returned: ReturnedList = Field([], alias="return", description="What each output has beside text and score.")
+    prefix: Prefix = ""
+    returned: ReturnedList = RETURNED
     glossary: Annotated[dict[Term, Term], BeforeValidator(_from_text)] = Field(
         {},
         max_length=MOST_TERMS,
@@ -102,17 +113,19 @@ class StreamRequest(_Options):  # type: ignore[valid-type, misc]
     """Answer one input while it is searched."""
 
     inputs: Input
-    prefix: str | list[int] = ""
-    returned: ReturnedList = Field([], alias="return")
+    prefix: Prefix = ""
+    returned: ReturnedList = RETURNED
     search: bool = Field(False, description="Also send each node of the search tree.")
+    pruned: int = PRUNED
 
 
 class SearchRequestBody(_Options):  # type: ignore[valid-type, misc]
     """Search for the answer to one input and return the tree."""
 
     inputs: Input
-    prefix: str | list[int] = Field("", description="A text, or ids of tokens, from which the search goes on.")
-    pruned: int = Field(3, ge=0, le=50, description="Pruned candidates that each step of the tree shows.")
+    prefix: Prefix = ""
+    returned: ReturnedList = RETURNED
+    pruned: int = PRUNED
 
 
 class ScoreRequest(_Body):
@@ -128,13 +141,7 @@ class AlternativesRequest(_Body):
     inputs: Input
     position: int = Field(ge=0, description="The number of the token in the answer, from 0.")
     count: int = Field(5, ge=1, le=100)
-    answer: str | None = Field(None, description="Ask about this answer instead of the model's own.")
-
-
-GivenAnswer = Annotated[
-    str | list[int] | None,
-    Field(description="A text, or ids of tokens, instead of the model's own answer."),
-]
+    answer: GivenAnswer = None
 
 
 class StepRequest(_Body):
@@ -151,6 +158,14 @@ class StepRequest(_Body):
     )
 
 
+class OcclusionRequest(_Body):
+    """log p of an answer without each part of its source."""
+
+    inputs: Input
+    answer: GivenAnswer = None
+    by: Literal["token", "word"] = Field("token", description="The parts of a text; those of a file are positions.")
+
+
 class MapRequest(_Body):
     """Sentences as points in the plane."""
 
@@ -158,165 +173,6 @@ class MapRequest(_Body):
     pool: Literal["last", "mean", "max"] | None = Field(
         None, description="The vector of a sentence: the last of its states, their mean or their maximum."
     )
-
-
-class _Open(BaseModel):
-    model_config = ConfigDict(extra="allow", protected_namespaces=())
-
-
-class Output(_Open):
-    """An answer; `return` adds fields."""
-
-    text: str
-    score: float | None
-    flags: list[str]
-
-
-class GenerateResponse(_Open):
-    """Answers in the shape and order of the inputs."""
-
-    outputs: Output | list[Output]
-    model: str
-
-
-class ScoredOutput(_Open):
-    """log p of a target and of each of its tokens."""
-
-    target: str
-    log_prob: float | None
-    tokens: list[str]
-    log_probs: list[float | None]
-    flags: list[str]
-
-
-class ScoreResponse(_Open):
-    """Scores in the shape and order of the targets."""
-
-    outputs: ScoredOutput | list[ScoredOutput]
-    model: str
-
-
-class OneAlternative(_Open):
-    """A token that could stand at the position, and the answer that would follow."""
-
-    token: str
-    probability: float
-    text: str
-
-
-class AlternativesResponse(_Open):
-    """Tokens, the most probable first."""
-
-    alternatives: list[OneAlternative]
-    model: str
-
-
-class SearchResponse(_Open):
-    """The answer with `trees`, one for each part of the text."""
-
-    output: Output
-    model: str
-
-
-class OnePart(_Open):
-    """A quantity of the step: nested lists of numbers, as many as there are axes; null stands for -∞."""
-
-    name: str
-    symbol: str
-    formula: str
-    axes: list[str]
-    values: Any
-    norms: Any = None
-
-
-class OneSublayer(_Open):
-    """A part of a block of a Transformer; `weights` are those of each head."""
-
-    layer: int
-    kind: Literal["own", "cross", "feedforward"]
-    formula: str
-    residual: str
-    norms: dict[str, float | None]
-    weights: list[list[float | None]] | None = None
-
-
-class OneSpace(_Open):
-    """The size of the vectors of a space, and the dimensions that are shown, in their order."""
-
-    size: int
-    shown: list[int]
-
-
-class OneCandidate(_Open):
-    """A token that could be written; `copied` is the share of its probability that comes from copying."""
-
-    token: str
-    token_id: int
-    log_prob: float | None
-    probability: float | None
-    copied: float | None = None
-
-
-class StepResponse(_Open):
-    """The step, worked out; docs/explaining.md lists the parts of each decoder."""
-
-    kind: str
-    decoder: str
-    position: int
-    step: int
-    token: str
-    token_id: int
-    log_prob: float | None
-    tokens: list[str]
-    inputs: list[str]
-    source_tokens: list[str]
-    config: str
-    notes: list[str]
-    parts: list[OnePart]
-    layers: list[OneSublayer]
-    layer: int | None
-    head: int | None
-    dimensions: dict[str, OneSpace]
-    most_probable: list[OneCandidate]
-    model: str
-
-
-class MapResponse(_Open):
-    """Points of the inputs; null where the vector is not a point, as of an empty text."""
-
-    points: list[Annotated[list[float], Field(min_length=2, max_length=2)] | None]
-    shares: list[float]
-    model: str
-
-
-class ModelList(_Open):
-    """The models of this server."""
-
-    object: Literal["list"]
-    data: list[Message]
-
-
-class InfoResponse(_Open):
-    """Limits, languages, versions and models."""
-
-    version: str
-    limits: Message
-    models: list[Message]
-
-
-class ErrorBody(_Open):
-    """The reason and the remedy."""
-
-    code: str
-    message: str
-    type: str
-    request_id: str
-
-
-class ErrorResponse(_Open):
-    """An error."""
-
-    error: ErrorBody
 
 
 def json_type(field: Message) -> str:

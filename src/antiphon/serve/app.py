@@ -26,7 +26,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.types import Message as ASGIMessage
 
 from antiphon._version import __version__
-from antiphon.serve import native
+from antiphon.serve import native, page_files
 from antiphon.serve.clients import deepl, libretranslate, openai
 from antiphon.serve.models import Log
 from antiphon.serve.reader import ClientGone
@@ -67,6 +67,7 @@ def create_app(settings: ServeSettings, log: Log) -> FastAPI:
     app.state.server = server
     for protocol in PROTOCOLS:
         app.include_router(protocol.routes(server))
+    app.include_router(page_files.routes())
     app.openapi = partial(openapi_schema, app)  # type: ignore[method-assign]
     for kind in (Refusal, HTTPException, ClientGone):
         app.add_exception_handler(kind, _answer_error)

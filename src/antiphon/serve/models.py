@@ -158,7 +158,7 @@ class Model:
         Closing the iterator takes the request out of the queue.
         """
         end = time.monotonic() + timeout
-        await self._wait_until_ready(min(self.settings.wait, timeout))
+        await self.wait_until_ready(min(self.settings.wait, timeout))
         if not await self.queue.enter(inputs, min(self.settings.wait, end - time.monotonic())):
             raise self._full()
         number, call = next(self._numbers), Call(operation, payload)
@@ -187,7 +187,8 @@ class Model:
             raise event["error"]
         return event
 
-    async def _wait_until_ready(self, wait: float) -> None:
+    async def wait_until_ready(self, wait: float) -> None:
+        """Wait for the model to be loaded; Refusal if that takes longer than `wait` seconds."""
         try:
             async with asyncio.timeout(wait):
                 await self._ready.wait()
@@ -243,6 +244,7 @@ class Model:
         self.problems = []
         self._write(
             {
+                "name": self.name,
                 "runs": [str(run) for run in self.served.runs],
                 "combine": "arithmetic",
                 "threads": self.settings.threads,

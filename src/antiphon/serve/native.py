@@ -15,11 +15,11 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from antiphon._version import __version__
-from antiphon.serve import api_page, api_schema, server_metrics
+from antiphon.serve import api_page, api_responses, api_schema, server_metrics
 from antiphon.serve.answering import Answering
 from antiphon.serve.frames import Message
 from antiphon.serve.models import Model
-from antiphon.serve.refusals import Refusal
+from antiphon.serve.refusals import Refusal, invalid
 from antiphon.serve.server import Server
 
 __all__ = [
@@ -29,7 +29,7 @@ __all__ = [
 
 BODIES: tuple[type[BaseModel], ...] = (
     api_schema.GenerateRequest, api_schema.StreamRequest, api_schema.SearchRequestBody, api_schema.ScoreRequest,
-    api_schema.AlternativesRequest, api_schema.StepRequest, api_schema.MapRequest,
+    api_schema.AlternativesRequest, api_schema.StepRequest, api_schema.OcclusionRequest, api_schema.MapRequest,
 )  # fmt: skip
 READING = (400, 401, 403, 408, 413, 415, 500, 503)  # of a route that only reads the key
 ERRORS = (400, 401, 403, 404, 408, 413, 415, 422, 429, 500, 503, 504)
@@ -80,25 +80,27 @@ def routes(server: Server) -> APIRouter:
     """The routes, bound to a server."""
     router, answering = APIRouter(tags=["antiphon"]), Answering(server)
     bodies: tuple[tuple[str, Any, type[BaseModel], type[BaseModel]], ...] = (
-        ("generate", answering.generate, api_schema.GenerateRequest, api_schema.GenerateResponse),
-        ("score", answering.score, api_schema.ScoreRequest, api_schema.ScoreResponse),
-        ("alternatives", answering.alternatives, api_schema.AlternativesRequest, api_schema.AlternativesResponse),
-        ("search", answering.search, api_schema.SearchRequestBody, api_schema.SearchResponse),
-        ("explain/step", answering.step, api_schema.StepRequest, api_schema.StepResponse),
-        ("map", answering.map, api_schema.MapRequest, api_schema.MapResponse),
+        ("generate", answering.generate, api_schema.GenerateRequest, api_responses.GenerateResponse),
+        ("score", answering.score, api_schema.ScoreRequest, api_responses.ScoreResponse),
+        ("alternatives", answering.alternatives, api_schema.AlternativesRequest, api_responses.AlternativesResponse),
+        ("search", answering.search, api_schema.SearchRequestBody, api_responses.SearchResponse),
+        ("explain/step", answering.step, api_schema.StepRequest, api_responses.StepResponse),
+        ("explain/occlusion", answering.occlusion, api_schema.OcclusionRequest, api_responses.OcclusionResponse),
+        ("map", answering.map, api_schema.MapRequest, api_responses.MapResponse),
     )
     for path, handler, body, response in bodies:
-        known = documented(body, response, api_schema.ErrorResponse)
+        known = documented(body, response, api_responses.ErrorResponse)
         router.add_api_route(
             f"/v1/{path}", _handler(handler), methods=["POST"], name=path, summary=body.__doc__, **known
         )
-    stream = documented(api_schema.StreamRequest, api_schema.ErrorResponse, api_schema.ErrorResponse)
+    stream = documented(api_schema.StreamRequest, api_responses.ErrorResponse, api_responses.ErrorResponse)
     stream["responses"][200] = {"description": "Server-sent events.", "content": {"text/event-stream": {}}}
     router.add_api_route(
         "/v1/generate/stream", partial(_stream, answering), methods=["POST"], name="stream",
         summary=api_schema.StreamRequest.__doc__, **stream,
     )  # fmt: skip
     _add_state_routes(router, server)
+    _add_run_routes(router, server)
     return router
 
 
@@ -139,18 +141,73 @@ def _add_state_routes(router: APIRouter, server: Server) -> None:
 
     state: dict[int | str, dict[str, Any]] = {200: {"description": "Yes."}, 503: {"description": "Not now."}}
     alive: dict[int | str, dict[str, Any]] = {200: {"description": "Yes."}}
-    known = documented(None, api_schema.InfoResponse, api_schema.ErrorResponse, READING)
+    known = documented(None, api_responses.InfoResponse, api_responses.ErrorResponse, READING)
     router.add_api_route("/info", info, summary="Limits, languages, versions and models.", **known)
     router.add_api_route("/livez", livez, summary="The process runs.", responses=alive, response_model=None)
     for path in ("/readyz", "/health"):
         told = "Every model is loaded and the server is not stopping."
         router.add_api_route(path, readyz, summary=told, responses=state, response_model=None, name=path[1:])
-    metrics = documented(None, api_schema.ErrorResponse, api_schema.ErrorResponse, READING)
+    metrics = documented(None, api_responses.ErrorResponse, api_responses.ErrorResponse, READING)
     metrics["responses"][200] = {"description": "In the text format of Prometheus.", "content": {"text/plain": {}}}
     told = "Requests, batches, queues and models as numbers."
     router.add_api_route("/metrics", numbers, summary=told, response_class=PlainTextResponse, **metrics)
     for path, handler in (("/docs", docs), ("/docs/style.css", style), ("/openapi.json", openapi)):
         router.add_api_route(path, handler, include_in_schema=False)
+
+
+def _add_run_routes(router: APIRouter, server: Server) -> None:
+    """The routes of the runs below the folders that are served."""
+    listing = server.runs.listing
+
+    async def runs(request: Request) -> Response:
+        await server.read(request)
+        return json_response({"runs": await asyncio.to_thread(listing.rows)})
+
+    async def run(request: Request) -> Response:
+        values = await server.read(request)
+        return json_response(await asyncio.to_thread(listing.facts, run_name(values)))
+
+    async def log(request: Request) -> Response:
+        values = await server.read(request)
+        after = values.get("after", "0")
+        if not str(after).isdecimal() or len(str(after)) > 15:
+            raise invalid("after: must be the `next` of the response before", param="after")
+        return json_response(await asyncio.to_thread(listing.log, run_name(values), int(after)))
+
+    async def compare(request: Request) -> Response:
+        values = await server.read(request)
+        names = run_name(values, "one"), run_name(values, "other")
+        return json_response({"differences": await asyncio.to_thread(listing.differences, *names)})
+
+    async def open_run(request: Request) -> Response:
+        model = server.model(run_name(await server.read(request)))
+        await model.wait_until_ready(server.settings.timeout)
+        return json_response(model_facts(model))
+
+    added: tuple[tuple[str, str, Any, Any, tuple[str, ...], str], ...] = (
+        ("GET", "runs", runs, api_responses.RunsResponse, (), "Runs below the folders that are served."),
+        ("GET", "run", run, Message, ("name",), "Configuration, scores and samples of a run."),
+        ("GET", "run/log", log, Message, ("name", "after"), "Lines of a run's log behind the `next` of the last."),
+        ("GET", "runs/compare", compare, Message, ("one", "other"), "Keys in which two configurations differ."),
+        ("POST", "run/open", open_run, Message, ("name",), "Load the weights of a run, so that it can be asked."),
+    )
+    for method, path, handler, response, fields, told in added:
+        known = documented(None, response, api_responses.ErrorResponse, (*READING, 404, 422))
+        known["openapi_extra"] = {"parameters": [query_parameter(name) for name in fields]}
+        router.add_api_route(f"/v1/{path}", handler, methods=[method], name=path, summary=told, **known)
+
+
+def query_parameter(name: str) -> Message:
+    """A field of a query in the OpenAPI schema; only `after` may be left out."""
+    return {"name": name, "in": "query", "required": name != "after", "schema": {"type": "string"}}
+
+
+def run_name(values: Message, field: str = "name") -> str:
+    """The name of a run in a request."""
+    name = values.get(field)
+    if not isinstance(name, str):
+        raise invalid(f"{field}: is missing; give the name of a run, as /v1/runs lists it", param=field)
+    return name
 
 
 def server_facts(server: Server) -> Message:
@@ -160,7 +217,8 @@ def server_facts(server: Server) -> Message:
     return {
         "version": __version__,
         "limits": {name: getattr(settings, name) for name in names},
-        "models": [model_facts(model) for model in server.models],
+        "models": [model_facts(model) for model in (*server.models, *server.runs.models)],
+        "runs": bool(server.settings.folders),
     }
 
 

@@ -10,11 +10,13 @@ from typing import Any, cast
 from antiphon.errors import UserError
 from antiphon.inference.answers import AnswerPipeline
 from antiphon.inference.explain_step import explain_step
-from antiphon.inference.generation import Generation, node_dict
 from antiphon.inference.generator import Generator, PreparedText
 from antiphon.inference.inputs import UnreadableInputError
+from antiphon.inference.occlusion import occlude
 from antiphon.inference.options import LARGEST_BATCH, SearchKeywords
 from antiphon.inference.streaming import AnswerUpdate, WatchedAnswer, unwatchable, watch_answer
+from antiphon.inference.token_tree import node_dict
+from antiphon.serve.answer_messages import OF_TOKENS, watched_message
 from antiphon.serve.attachments import Attachments
 from antiphon.serve.batcher import Part
 from antiphon.serve.frames import Message
@@ -51,6 +53,7 @@ class Operations:
             "alternatives": self._alternatives,
             "search": self._search,
             "step": self._step,
+            "occlusion": self._occlusion,
             "map": self._map,
         }
         try:
@@ -74,17 +77,37 @@ class Operations:
         search = PieceSearch(self.generator, pipeline, partial(self._search_texts, tree=tree), restore)
 
         def work(many: list[Asked]) -> list[Message]:
-            return [watched_message(found, returned) for found in search.run(many)]
+            return [self._message(found, returned, text) for found, text in search.run(many)]
 
         if tree:
             return Part(asked, work)
-        group = (pipeline.options, pipeline.weights, frozenset(returned), restore, prompt_length(asked.text))
+        group = (pipeline.options, frozenset(returned), restore, prompt_length(asked.text))
         return Part(asked, work, group, asked.text.length, pipeline.options.width)
 
     def _search_texts(self, texts: list[PreparedText], pipeline: AnswerPipeline, *, tree: bool) -> list[WatchedAnswer]:
         if tree:
             return [watch_answer(self.generator, text, pipeline, pruned=PRUNED) for text in texts]
         return [WatchedAnswer(answer, ()) for answer in self.generator.answer(texts, pipeline)]
+
+    def _watched_part(
+        self,
+        text: PreparedText,
+        pipeline: AnswerPipeline,
+        returned: set[str],
+        update: Callable[[AnswerUpdate], None] = lambda _: None,
+        pruned: int = PRUNED,
+    ) -> Part:
+        """A search whose steps are seen."""
+
+        def work(_: list[Any]) -> list[Message]:
+            most = pruned if "tree" in returned else 0
+            found = watch_answer(self.generator, text, pipeline, update, pruned=most)
+            return [self._message(found, returned, text)]
+
+        return Part(None, work)
+
+    def _message(self, found: WatchedAnswer, returned: set[str], text: PreparedText) -> Message:
+        return watched_message(found, returned, self.generator, text)
 
     def _asked(self, payload: Message, pipeline: AnswerPipeline) -> list[tuple[Asked, AnswerPipeline]]:
         """Each input with the terms of the glossary that it needs, and the search that brings them in."""
@@ -125,31 +148,24 @@ class Operations:
         if shown or "tree" in returned:
             refuse_unwatchable(self.generator, pipeline, "search" if shown else "return")
             returned.add("tree")
-        alone = unwatchable(self.generator, pipeline) is not None  # the answer comes as one
+        if unwatchable(self.generator, pipeline):  # the answer comes as one
+
+            def work(_: list[Any]) -> list[Message]:
+                return [self._message(one, returned, text) for one in self._search_texts([text], pipeline, tree=False)]
+
+            return Plan([Part(None, work)], lambda results: {"output": results[0]})
         update = update_sender(emit, search=shown)
-        pruned = PRUNED if "tree" in returned else 0
-
-        def work(_: list[Any]) -> list[Message]:
-            if alone:
-                found = self._search_texts([text], pipeline, tree=False)
-            else:
-                found = [watch_answer(self.generator, text, pipeline, update, pruned=pruned)]
-            return [watched_message(one, returned) for one in found]
-
-        return Plan([Part(None, work)], lambda results: {"output": results[0]})
+        part = self._watched_part(text, pipeline, returned, update, payload.get("pruned", PRUNED))
+        return Plan([part], lambda results: {"output": results[0]})
 
     def _search(self, payload: Message) -> Plan:
         """The answer to one text and the tree of the search for it, from a prefix if one is given."""
-        pipeline = self._pipeline(payload)
+        pipeline = self._pipeline({**payload, "search": True})
         refuse_unwatchable(self.generator, pipeline, "search")
         [text] = self._prepare(payload, pipeline)
-
-        def work(_: list[Any]) -> list[Message]:
-            pruned = payload.get("pruned", PRUNED)
-            watched = watch_answer(self.generator, text, pipeline, pruned=pruned)
-            return [watched_message(watched, {"tree", "tokens", "log_probs", *payload.get("return", ())})]
-
-        return Plan([Part(None, work)], lambda results: {"output": results[0]})
+        returned = {"tree", *OF_TOKENS, *payload.get("return", ())}
+        part = self._watched_part(text, pipeline, returned, pruned=payload.get("pruned", PRUNED))
+        return Plan([part], lambda results: {"output": results[0]})
 
     def _score(self, payload: Message) -> Plan:
         """log p of given targets."""
@@ -190,6 +206,16 @@ class Operations:
 
         return Plan([Part(None, work)], lambda results: cast("Message", results[0]))
 
+    def _occlusion(self, payload: Message) -> Plan:
+        """The loss of log p without each part of the source."""
+
+        def work(_: list[Any]) -> list[Message]:
+            with self.attachments.texts(payload["inputs"]) as [text]:
+                found = occlude(self.generator, text, payload.get("answer"), by=payload.get("by", "token"))
+                return [found.as_dict()]
+
+        return Plan([Part(None, work)], lambda results: cast("Message", results[0]))
+
     def _map(self, payload: Message) -> Plan:
         """Sentences as points."""
 
@@ -219,11 +245,13 @@ class Operations:
         options = self.generator.search_options({**keywords, "log_probs": shown, "batch_size": 1})
         fitting = max(1, LARGEST_BATCH // (options.width * options.max_length))
         options = replace(options, batch_size=min(self.generator.config.decoding.batch_size, fitting))
-        attends = self.generator.engine.has_attention
-        if "attention" in returned and not attends:
+        engine, heads = self.generator.engine, "heads" in returned
+        if "attention" in returned and not engine.has_attention:
             raise invalid("return: this model returns no attention; leave attention out", param="return")
-        weights = attends and not {"attention", "flags"}.isdisjoint(returned)
-        return self.generator.pipeline(options, weights=weights)
+        if heads and not engine.has_heads:
+            raise invalid("return: this model returns no single layers and heads; leave heads out", param="return")
+        weights = engine.has_attention and not {"attention", "flags"}.isdisjoint(returned)
+        return self.generator.pipeline(options, weights=weights, heads=heads)
 
     def _refuse_large(self, keywords: Message) -> None:
         decoding, n_best = self.generator.config.decoding, keywords.get("n_best") or 1
@@ -265,32 +293,6 @@ def refusal_of_error(error: UserError) -> Refusal:
             for problem in error.problems
         ]
     )
-
-
-def answer_message(answer: Generation, returned: set[str]) -> Message:
-    """An answer as the API returns it."""
-    message: Message = {"text": answer.text, "score": answer.score, "flags": answer.flags}
-    shown = [name for name in ("tokens", "log_probs") if name in returned]
-    message |= {name: getattr(answer, name) for name in shown}
-    if "attention" in returned:
-        weights = None if answer.weights is None else answer.weights.round(6).tolist()
-        message["attention"] = {"source_tokens": answer.source_tokens, "tokens": answer.tokens, "weights": weights}
-        if answer.copied is not None:
-            message["attention"]["copied"] = answer.copied
-    if "usage" in returned:
-        message["usage"] = {"read": len(answer.source_tokens), "written": len(answer.tokens)}
-    if len(answer.alternatives) > 1:
-        message["alternatives"] = [
-            {"text": one.text, "score": one.score, **{name: getattr(one, name) for name in shown}}
-            for one in answer.alternatives
-        ]
-    return message
-
-
-def watched_message(watched: WatchedAnswer, returned: set[str]) -> Message:
-    """An answer with the tree of its search: a list, for a long text is answered in parts."""
-    message = answer_message(watched.answer, returned)
-    return {**message, "trees": [tree.as_dict() for tree in watched.trees]} if "tree" in returned else message
 
 
 def update_sender(emit: Emit, *, search: bool) -> Callable[[AnswerUpdate], None]:

@@ -260,22 +260,23 @@ class PieceSearch:
     search: Search
     restore: bool
 
-    def run(self, asked: list[Asked]) -> list[WatchedAnswer]:
-        """The answers in order."""
-        found = self.search([one.text for one in asked], self.pipeline)
+    def run(self, asked: list[Asked]) -> list[tuple[WatchedAnswer, PreparedText]]:
+        """The answers in order, each with the text that it answers."""
+        texts = [one.text for one in asked]
+        found = self.search(texts, self.pipeline)
         lost = {row: missing(one.given, found[row].answer.text) for row, one in enumerate(asked)}
         again = [row for row, texts in lost.items() if texts and self.restore]
-        for row, restored in zip(again, self._restored([asked[row] for row in again]), strict=True):
-            found[row] = restored
+        for row, (restored, text) in zip(again, self._restored([asked[row] for row in again]), strict=True):
+            found[row], texts[row] = restored, text
             lost[row] = missing(asked[row].given, restored.answer.text)
         for row, one in enumerate(asked):
             flags = _flags(lost[row], "is not in the answer")
             terms = lost_phrases(one.phrases, found[row].answer.text)
             flags += [f"glossary: {term!r} is not in the answer" for term in terms]
             found[row] = with_flags(found[row], flags)
-        return found
+        return list(zip(found, texts, strict=True))
 
-    def _restored(self, asked: list[Asked]) -> list[WatchedAnswer]:
+    def _restored(self, asked: list[Asked]) -> list[tuple[WatchedAnswer, PreparedText]]:
         """Answers to the texts without their pieces, which are put back where the attention says."""
         if not asked:
             return []
@@ -285,7 +286,8 @@ class PieceSearch:
         fresh = self.generator.prepare([text.text for text in texts], prefixes, pipeline)
         # What is drawn depends on the whole text, not on others that are alike without their pieces.
         prepared = [replace(text, key=one.text.key) for text, one in zip(fresh, asked, strict=True)]
-        return [_with_pieces(text, found) for text, found in zip(texts, self.search(prepared, pipeline), strict=True)]
+        rows = zip(texts, self.search(prepared, pipeline), prepared, strict=True)
+        return [(_with_pieces(text, found), without) for text, found, without in rows]
 
 
 def _with_pieces(text: Stripped, found: WatchedAnswer) -> WatchedAnswer:

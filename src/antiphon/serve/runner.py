@@ -82,8 +82,11 @@ async def _serve(runner: Runner, server: Server, listening: socket.socket) -> No
         async with server.running():
             host, port, *_ = listening.getsockname()
             shown = f"[{host}]" if ":" in host else host
-            names = ", ".join(model.name for model in server.models)
-            server.log(f"serving {names} at http://{shown}:{port}; the API is described at /docs")
+            folders = [f"the runs in {folder}" for folder in server.settings.folders]
+            names = ", ".join([*(model.name for model in server.models), *folders])
+            server.log(
+                f"serving {names} at http://{shown}:{port}; open it in a browser, or call its API: /docs describes it"
+            )
             await runner.serve(sockets=[listening])
     except* UserError as group:
         raise UserError([problem for error in _leaves(group) for problem in error.problems]) from None

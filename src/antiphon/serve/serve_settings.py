@@ -40,6 +40,8 @@ class ServeSettings:
     """The settings of `antiphon serve`."""
 
     models: tuple[ServedModel, ...]
+    folders: tuple[Path, ...] = ()  # whose runs are listed, and loaded when they are asked
+    loaded: int = 4  # of these runs at a time
     host: str = "127.0.0.1"
     port: int = 8080
     api_keys: tuple[str, ...] = ()
@@ -72,7 +74,14 @@ class ServeSettings:
                 f"--host {self.host}: other machines could use this server; "
                 "add --api-key KEY, or --insecure if everyone may"
             )
-        for name, least in (("queue", 1), ("max_inputs", 1), ("max_bytes", 1024), ("threads", 1), ("max_positions", 1)):
+        for name, least in (
+            ("queue", 1),
+            ("loaded", 1),
+            ("max_inputs", 1),
+            ("max_bytes", 1024),
+            ("threads", 1),
+            ("max_positions", 1),
+        ):
             if (value := getattr(self, name)) < least:
                 problems.append(f"--{name.replace('_', '-')}: must be at least {least}, not {value}")
         for name in ("timeout", "drain", "wait"):

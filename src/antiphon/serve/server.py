@@ -15,6 +15,7 @@ from antiphon.serve.api_schema import too_many
 from antiphon.serve.attachments import ClientInput
 from antiphon.serve.frames import Message
 from antiphon.serve.models import Log, Model
+from antiphon.serve.opened_runs import OpenedRuns
 from antiphon.serve.reader import ClientGone, read_values
 from antiphon.serve.refusals import Refusal, invalid
 from antiphon.serve.serve_settings import ServeSettings
@@ -38,6 +39,7 @@ class Server:
         ]
         for model in self.models:
             self.metrics.watch(model.name, partial(_used, model), partial(_ready, model))
+        self.runs = OpenedRuns(settings, log=log, metrics=self.metrics)
         self.draining = False  # new requests are refused
         self.active = 0  # requests that are being answered
 
@@ -50,7 +52,7 @@ class Server:
                     group.create_task(model.start())
             yield
         finally:
-            await asyncio.gather(*(model.stop() for model in self.models))
+            await asyncio.gather(self.runs.stop(), *(model.stop() for model in self.models))
 
     @property
     def ready(self) -> bool:
@@ -85,12 +87,12 @@ class Server:
 
     def model(self, name: str | None) -> Model:
         """The model of this name; the only one needs none."""
-        names = [model.name for model in self.models]
+        names = [*(model.name for model in self.models), *self.runs.listing.paths()]
         if name is None:
-            if len(self.models) > 1:
+            if len(names) != 1:
                 raise invalid(f"model: this server has several; give one of {', '.join(names)}", param="model")
-            return self.models[0]
-        found = next((model for model in self.models if model.name == name), None)
+            name = names[0]
+        found = next((model for model in self.models if model.name == name), None) or self.runs.open(name)
         if found is None:
             problem = f"model: there is no {name[:100]!r}; this server has {', '.join(names)}"
             raise Refusal(404, "unknown_model", problem, param="model")

@@ -8,7 +8,6 @@ The first frame has its settings. It ends when its stdin does, so no worker outl
 from __future__ import annotations
 
 import os
-import platform
 import signal
 import sys
 import threading
@@ -20,20 +19,15 @@ from typing import Any, BinaryIO
 import torch
 
 from antiphon import api
-from antiphon._version import __version__
 from antiphon.errors import UserError
-from antiphon.files import sha256
-from antiphon.inference.engine import TorchEngine
 from antiphon.inference.generator import Generator
-from antiphon.inference.options import OPTIONS
-from antiphon.model_folder import EXPORT
-from antiphon.serve.attachments import source_names
 from antiphon.serve.batcher import Batcher, BatchLimits, Request
 from antiphon.serve.frames import Message, pack, read_frame
+from antiphon.serve.model_facts import model_facts
 from antiphon.serve.operations import Operations, refusal_of_error
 from antiphon.serve.refusals import Refusal, bug
 
-__all__ = ["ModelWorker", "main", "model_facts"]
+__all__ = ["ModelWorker", "main"]
 
 OTHER_LANES = 2  # of an engine with threads of its own: one computes while the other turns answers into text
 
@@ -115,33 +109,6 @@ class ModelWorker:
         self.send({"batch": {"inputs": inputs, "seconds": seconds}})
 
 
-def model_facts(generator: Generator, runs: list[Path], threads: int) -> Message:
-    """The facts about the model that the server publishes."""
-    config, engine = generator.config, generator.engine
-    parameters = generator.model.parameter_count if isinstance(engine, TorchEngine) else None
-    return {
-        "engine": engine.name,
-        "kind": config.model.kind,
-        "sources": [
-            {"name": name, "kind": source.kind}
-            for name, source in zip(source_names(config), config.data.sources, strict=True)
-        ],
-        "target_tokens": generator.target_tokenizer.size,
-        "parameters": parameters,
-        "attention": engine.has_attention,
-        "decoding": {name: getattr(config.decoding, name) for name, option in OPTIONS.items() if option.configured},
-        "positions": {"encoder": generator.limits.encoder, "decoder": generator.limits.decoder},
-        "threads": threads,
-        "sha256": [weights_sha256(run) for run in runs],
-        "versions": {"antiphon": __version__, "torch": torch.__version__, "python": platform.python_version()},
-    }
-
-
-def weights_sha256(run: Path) -> str:
-    """The checksum of the weights: of the file itself, or of the table of files of an export."""
-    return sha256(run / (EXPORT if (run / EXPORT).is_file() else "model.safetensors"))
-
-
 def claim_output() -> BinaryIO:
     """The stdout of this process for frames alone; whatever a library prints goes to stderr."""
     output = os.fdopen(os.dup(1), "wb", buffering=0)
@@ -171,6 +138,7 @@ def main() -> int:
     except UserError as error:
         output.write(pack({"failed": error.problems}))
         return 2
+    generator.name = settings["name"]
     worker = ModelWorker(generator, runs, output, settings["most_positions"], threads)
     workers.append(worker)
     worker.run(stream)

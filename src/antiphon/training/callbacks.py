@@ -26,7 +26,7 @@ class Callback:
     def on_evaluation(self, row: dict[str, float], samples: list[DevSample]) -> None:
         """Called after every evaluation: update, epoch, train_loss, dev_loss and the metrics, and a few answers.
 
-        A sample has `source`, `output` and `references`.
+        A sample has `source`, `output` and `references`, and all of them in one `line`.
         """
 
     def on_end(self, outcome: dict[str, Any]) -> None:
@@ -54,6 +54,9 @@ class DisplayWithCallbacks(Display):
 
     def log(self, message: str) -> None:
         self.display.log(message)
+
+    def evaluating(self) -> None:
+        self.display.evaluating()
 
     def update(self, row: Figures, total: int) -> None:
         self.display.update(row, total)

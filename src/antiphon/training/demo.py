@@ -79,6 +79,7 @@ def _show_next(out: Path, program: str, console: Console) -> None:
     console.print("[bold]Next[/bold]")
     run = shlex.quote(str(out))
     lines = (
+        (f"{program} serve {run}", "see it think and steer it, in a browser"),
         (f"echo HELLO | {program} generate {run}", "pronounce any word"),
         (f"{program} explain {run} HELLO --out hello.png", "draw its attention"),
         (f"{program} evaluate {run} {HELD_OUT}", "all the held-out words"),

@@ -84,8 +84,21 @@ class DevSample(NamedTuple):
             return "·"
         return "✓" if self.output in self.references else "✗"
 
+    @property
+    def texts(self) -> list[str]:
+        """Source, output and, if that is wrong, the right answer; control characters are visible."""
+        right = self.references[:1] if self.mark == "✗" else ()
+        return [visible(text, keep=" ") for text in (self.source, self.output, *right)]
+
+    @property
+    def line(self) -> str:
+        """`✗ source → output (right: reference)`"""
+        source, output, *right = self.texts
+        return f"{self.mark} {source} → {output}" + "".join(f" (right: {text})" for text in right)
+
 
 COLOURS = {"✓": "green", "✗": "red", "·": "dim"}
+NARROWEST = 8  # characters of a column of the table
 SPEED_WIDTH, PADDING_WIDTH = 76, 100  # a narrower terminal has no room for these parts of the bar
 
 
@@ -176,9 +189,9 @@ class LiveDisplay(PlainDisplay):
         cells = {
             "update": f"{int(row['update'])}",
             "epoch": f"{row['epoch']:.1f}",
-            "train loss": f"{row['train_loss']:.3f}",
-            "dev loss": f"{row['dev_loss']:.3f}",
-            **{name: f"{row[name]:.2f}" for name in metrics},
+            "train loss": _figure(row["train_loss"], 3),
+            "dev loss": _figure(row["dev_loss"], 3),
+            **{name: _figure(row[name], 2) for name in metrics},
         }
         shown = _columns_that_fit(list(cells), self.console.width - 2)
         if not self.has_header:
@@ -199,13 +212,12 @@ class LiveDisplay(PlainDisplay):
 
 def _sample_text(sample: DevSample, width: int) -> Text:
     """`✗ source → output (right: reference)` in one line; the longest of the three are cut."""
-    wrong = sample.mark == "✗"
-    around = [f"{HANGING}{sample.mark} ", " → ", *([" (right: ", ")"] if wrong else [""])]
-    texts = [sample.source, sample.output, *([sample.references[0]] if wrong else [])]
-    shown = cut_together([visible(text, keep=" ") for text in texts], width - sum(map(cell_len, around)))
+    texts = sample.texts
+    around = cell_len(f"{HANGING}{sample.line}") - sum(map(cell_len, texts))
+    source, output, *right = cut_together(texts, width - around)
     text = Text(HANGING)
-    text.append(sample.mark, COLOURS[sample.mark]).append(f" {shown[0]}").append(" → ", "dim").append(shown[1])
-    return text.append(f" (right: {shown[2]})", "dim") if wrong else text
+    text.append(sample.mark, COLOURS[sample.mark]).append(f" {source}").append(" → ", "dim").append(output)
+    return text.append("".join(f" (right: {one})" for one in right), "dim")
 
 
 def cut_together(texts: list[str], room: int) -> list[str]:
@@ -235,7 +247,13 @@ def _header(names: list[str], *, more: bool) -> list[str]:
 
 
 def _width(name: str) -> int:
-    return max(8, *(len(word) + 2 for word in re.split("[ _]", name)))
+    return max(NARROWEST, *(len(word) + 2 for word in re.split("[ _]", name)))
+
+
+def _figure(value: float, digits: int) -> str:
+    """1.937, or 1.6e+04 where a column has no room for the digits."""
+    text = f"{value:.{digits}f}"
+    return text if len(text) < NARROWEST else f"{value:.1e}"
 
 
 def _clock(seconds: float) -> str:

@@ -48,7 +48,6 @@ class Evaluator:
         self.compared: list[str] = [name for name in wanted if name not in LIKELIHOOD_METRICS]
 
     def __call__(self, progress: Progress, status: LoopStatus) -> None:
-        self.display.evaluating()
         values, samples = self.evaluate()
         row = {
             "update": progress.update,
@@ -66,6 +65,7 @@ class Evaluator:
 
     def evaluate(self) -> tuple[dict[str, float], list[DevSample]]:
         """dev_loss, perplexity and the configured metrics of the current weights, and a few outputs."""
+        self.display.evaluating()
         self.generator.model.eval()
         statistics = likelihood(self.generator, self.dev, self.config.decoding.batch_size)
         names = dict.fromkeys(["perplexity", *(name for name in self.metrics if name in LIKELIHOOD_METRICS)])

@@ -78,6 +78,12 @@ class NotebookDisplay(Display):
         if time.monotonic() - self.shown > EVERY:
             self._show()
 
+    def evaluating(self) -> None:
+        if self.progress is not None:
+            done, total, _ = self.progress
+            self.progress = (done, total, f"update {done} of {total} · evaluating")
+            self._show()
+
     def evaluation(self, row: Figures, metrics: list[str], best: bool, samples: list[DevSample]) -> None:
         self.head = [name.replace("_", " ") for name in (*FIGURES, *metrics)] + [""]
         losses = [f"{int(row['update'])}", f"{row['epoch']:.1f}", f"{row['train_loss']:.3f}", f"{row['dev_loss']:.3f}"]
@@ -106,7 +112,7 @@ class NotebookDisplay(Display):
             cells = [f"<tr>{''.join(f'<td>{_shown(cell)}</td>' for cell in row)}</tr>" for row in self.rows]
             names = "".join(f"<th>{_shown(name)}</th>" for name in self.head)
             parts.append(f"<table><thead><tr>{names}</tr></thead><tbody>{''.join(cells)}</tbody></table>")
-        parts += [f"<div>{_shown(self._sample(sample))}</div>" for sample in self.samples]
+        parts += [f"<div>{_shown(sample.line)}</div>" for sample in self.samples]
         if self.progress is not None:
             done, total, words = self.progress
             parts.append(f'<div><progress value="{done}" max="{total}"></progress> {_shown(words)}</div>')
@@ -118,11 +124,7 @@ class NotebookDisplay(Display):
             "  ".join(f"{cell:>10}" for cell in row).rstrip() for row in ([self.head] if self.rows else []) + self.rows
         ]
         words = [self.progress[2]] if self.progress else []
-        return "\n".join([*self.messages, *rows, *map(self._sample, self.samples), *words])
-
-    @staticmethod
-    def _sample(sample: DevSample) -> str:
-        return f"{sample.mark} {visible(sample.source, keep=' ')} → {visible(sample.output, keep=' ')}"
+        return "\n".join([*self.messages, *rows, *(sample.line for sample in self.samples), *words])
 
 
 def _shown(text: str) -> str:

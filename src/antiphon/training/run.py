@@ -17,6 +17,7 @@ from antiphon.data.prepare import Prepared, prepare
 from antiphon.data.tokenizers import Tokenizer, line_end
 from antiphon.errors import ConfigError, MissingExtraError
 from antiphon.evaluation.likelihood import unigram_loss
+from antiphon.inference.conversation import TurnFormat
 from antiphon.inference.flags import FLAGS, learn_limits
 from antiphon.inference.generator import Generator
 from antiphon.model_folder import LoadedModel, fresh_model, is_intact, save_config, save_model
@@ -93,6 +94,9 @@ def _go_on(
     if not finished:
         told.callbacks += open_trackers(run.config, folder.track, run.progress.update)
         _prepare_folder(run, prepared)
+    if not (folder.path / FLAGS).is_file() or any(change.key == "data.turns" for change in changes):
+        turns = TurnFormat(**prepared.facts["turns"]) if "turns" in prepared.facts else None
+        learn_limits(prepared.train.target, turns).save(folder.path)
     if joint is not None:  # before the config that wants them
         joint.save(folder.path)
     if changes:
@@ -221,8 +225,6 @@ def _prepare_folder(run: Run, prepared: Prepared) -> None:
         checkpoint = next(intact, None)
         weights = checkpoint.weights() if checkpoint else model.state_dict()
         save_model(run.folder.path, run.config, weights, prepared.source, prepared.target_tokenizer)
-    if not (run.folder.path / FLAGS).is_file():
-        learn_limits(prepared.train.target).save(run.folder.path)
     run.folder.rewind(update=run.progress.update, history=run.progress.history, best=update)
     run.display.log(
         f"{_describe_data(run.config.data, prepared)}; {model.parameter_count:,} parameters; "

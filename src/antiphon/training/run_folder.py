@@ -36,7 +36,7 @@ REMEDY = "train into another folder with --out, or start over here with --fresh"
 
 CHANGEABLE = re.compile(
     r"training\.(epochs|max_updates|max_minutes|patience|min_updates|evaluate_every|checkpoint_every|keep|threads|track)"
-    r"|evaluation\..+|decoding\..+"
+    r"|evaluation\..+|decoding\..+|data\.turns"
 )
 """Keys that alter no past update, and may change in a run that has begun. With `dev_examples` or `metric` changed,
 evaluations before and after could not be compared."""

@@ -12,7 +12,6 @@ from typing import Any
 from antiphon.config.schema import Config
 from antiphon.config.yaml_text import flat
 from antiphon.errors import UserError
-from antiphon.text import visible
 from antiphon.training.callbacks import Callback
 from antiphon.training.display import DevSample
 from antiphon.training.loop import is_logged
@@ -49,8 +48,7 @@ class TensorBoardTracker(Tracker):
 
     def on_evaluation(self, row: dict[str, float], samples: list[DevSample]) -> None:
         super().on_evaluation(row, samples)
-        lines = [f"    {sample.mark} {visible(sample.source)} → {visible(sample.output)}" for sample in samples]
-        self.writer.add_text("samples", "\n".join(lines), int(row["update"]))
+        self.writer.add_text("samples", "\n".join(f"    {sample.line}" for sample in samples), int(row["update"]))
         self.writer.flush()
 
     def on_end(self, outcome: dict[str, Any]) -> None:

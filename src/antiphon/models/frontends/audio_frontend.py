@@ -9,7 +9,7 @@ from torch.nn import functional
 from antiphon.models.frontends.frontend import FrontEnd, unit_norm_linear
 from antiphon.sequence import Sequence
 
-__all__ = ["LinearFrontEnd", "SubsampledFrontEnd"]
+__all__ = ["LinearFrontEnd", "SubsampledFrontEnd", "TimedFrontEnd"]
 
 
 class TimedFrontEnd(FrontEnd):

@@ -11,9 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
+from antiphon.inference.conversation import TurnFormat
 from antiphon.serve import native
 from antiphon.serve.answering import Answering, Wanted
-from antiphon.serve.api_schema import ErrorResponse, ModelList
+from antiphon.serve.api_responses import ErrorResponse, ModelList
 from antiphon.serve.attachments import ClientInput
 from antiphon.serve.clients.completion_stream import (
     chat_log_probs,
@@ -104,7 +105,7 @@ class ChatMessage(BaseModel):
 
 
 class ChatCompletion(CompletionFields):
-    """Answer the last turn of a conversation."""
+    """Answer the last turn of a conversation; a dialogue model reads as many turns as it was trained with."""
 
     messages: list[ChatMessage] = Field(min_length=1, max_length=1000)
     max_completion_tokens: int | None = Field(None, ge=1)
@@ -211,7 +212,7 @@ class Completions:
         body = parse(ChatCompletion, await self.server.read(request))
         body.max_tokens = body.max_completion_tokens or body.max_tokens
         model = self.server.model(body.model)
-        given = conversation_input(body.messages)
+        given = conversation_source(model, body.messages)
         self.server.check_size([given], "messages")
         if body.stream:
             return await self._stream(request, model, body, one_prompt([given], body.n))
@@ -290,9 +291,16 @@ def one_prompt(prompts: list[str], n: int) -> str:
     return prompts[0]
 
 
-def conversation_input(messages: list[ChatMessage]) -> str:
-    """The input of the model, from a conversation."""
-    asked = [message.text for message in messages if message.role == "user"]
-    if not asked:
+def conversation_source(model: Model, messages: list[ChatMessage]) -> str:
+    """The input of the model: as many turns as it was trained with, up to the last of the user; others read that one.
+
+    Only users and assistants have turns: there is no place for instructions in the training data.
+    """
+    last = max((place for place, message in enumerate(messages) if message.role == "user"), default=-1)
+    if last < 0:
         raise invalid("messages: none has the role user; add one", param="messages")
-    return asked[-1]
+    turns, latest = model.facts.get("turns"), messages[last].text
+    if turns is None or not latest.strip():
+        return latest
+    said = [message.text for message in messages[:last] if message.role in ("user", "assistant")]
+    return TurnFormat(**turns).source([*said, latest])

@@ -1,0 +1,174 @@
+// A search tree as SVG: it grows by adding nodes, and what stands stays.
+
+import {BOX, arc, layout} from "./beam_layout.js";
+import {fill, isEnd, number, probability, s, shown} from "./dom.js";
+import {path} from "./search.js";
+
+/** A drawing of the nodes of a search; `handlers` has chosen(node), pointed(node or null). */
+export class BeamDrawing {
+  constructor(handlers) {
+    this.handlers = handlers;
+    this.ghosts = s("g", {class: "ghosts"});
+    this.arcs = s("g", {class: "arcs"});
+    this.boxes = s("g", {class: "boxes"});
+    this.rule = s("line", {class: "strip"});
+    this.svg = s("svg", {class: "beam", role: "group", "aria-label": "The search tree"}, this.ghosts, this.rule, this.arcs, this.boxes);
+    this.drawn = new Map(); // id of a node → {arc, box, label, sum}
+    this.nodes = [];
+    this.place = layout([], 1);
+    this.inProbabilities = false;
+    this.zoom = 1;
+    this.height = 0;
+  }
+
+  /** Draw the nodes up to a step; those that stand already only change their marks. */
+  draw(nodes, {beam, until, marks, fresh}) {
+    if (fresh) this.clear();
+    this.nodes = nodes;
+    this.place = layout(nodes, beam);
+    const visible = nodes.filter((node) => node.step <= until);
+    const ids = new Set(visible.map((node) => node.id));
+    for (const [id, parts] of this.drawn) if (id !== "root" && !ids.has(id)) this.remove(id, parts);
+    if (nodes.length && !this.drawn.has("root")) this.addRoot();
+    for (const node of visible) if (!this.drawn.has(node.id)) this.add(node);
+    for (const node of visible) this.mark(node, marks);
+    this.resize();
+  }
+
+  clear() {
+    this.drawn.clear();
+    fill(this.arcs);
+    fill(this.boxes);
+    this.height = 0;
+  }
+
+  remove(id, parts) {
+    parts.arc.remove();
+    parts.box.remove();
+    this.drawn.delete(id);
+  }
+
+  addRoot() {
+    const {x, y, width} = this.place.root;
+    const box = s("g", {class: "node root", transform: `translate(${x} ${y})`},
+      s("rect", {width, height: BOX, rx: 7}), s("text", {x: width / 2, y: 23, class: "token"}, "<s>"));
+    this.boxes.append(box);
+    this.drawn.set("root", {arc: box, box});
+  }
+
+  add(node) {
+    const at = this.place.boxes.get(node.id);
+    const from = node.parent === null ? this.place.root : this.place.boxes.get(node.parent);
+    const label = s("text", {x: at.x - 6, y: at.y + BOX / 2 - 5, class: "step-value"});
+    const line = s("g", {class: "arc"}, s("path", {d: arc(from, at)}), label);
+    const sum = s("text", {x: at.width / 2, y: 29, class: "sum"});
+    const box = s("g", {
+      class: "node", transform: `translate(${at.x} ${at.y})`, tabindex: -1, role: "button", "data-id": node.id,
+      onclick: () => this.handlers.chosen(node), onpointerenter: () => this.point(node), onpointerleave: () => this.point(null),
+      onfocus: () => this.point(node), onblur: () => this.point(null), onkeydown: (event) => this.move(event, node),
+    }, s("rect", {width: at.width, height: BOX, rx: isEnd(node.token) ? 0 : 7}), s("text", {x: at.width / 2, y: 15, class: "token"}, shown(node.token)), sum,
+    s("circle", {class: "greedy-dot", cx: at.width, cy: 0, r: 3.5}));
+    this.arcs.append(line);
+    this.boxes.append(box);
+    const parts = {arc: line, box, label, sum};
+    this.drawn.set(node.id, parts);
+    this.write(node, parts);
+  }
+
+  write(node, {box, label, sum}) {
+    const say = (value) => (this.inProbabilities ? probability(Math.exp(value)) : number(value));
+    label.textContent = say(node.log_prob);
+    sum.textContent = say(node.total);
+    const words = path(this.nodes, node).map((one) => shown(one.token)).join(" ");
+    box.setAttribute("aria-label", `${words}: log p ${number(node.log_prob)}, sum ${number(node.total)}, ${node.status}`);
+  }
+
+  /** Numbers on the arcs and in the nodes: log probabilities, or probabilities. */
+  show(inProbabilities) {
+    this.inProbabilities = inProbabilities;
+    for (const node of this.nodes) if (this.drawn.has(node.id)) this.write(node, this.drawn.get(node.id));
+  }
+
+  mark(node, {winner, greedy, locked}) {
+    const {arc: line, box} = this.drawn.get(node.id);
+    const names = [node.status, winner.has(node.id) && "winner", greedy.has(node.id) && "greedy", locked > node.step && "locked"].filter(Boolean);
+    line.setAttribute("class", `arc ${names.join(" ")}`);
+    box.setAttribute("class", `node ${names.join(" ")}`);
+    if (winner.has(node.id)) this.arcs.append(line); // above the paler ones
+  }
+
+  /** Another tree, in outlines behind this one; nodes that both have are left out. */
+  ghost(nodes, beam) {
+    const place = layout(nodes, beam);
+    const here = new Set(this.nodes.map((node) => pathKey(this.nodes, node)));
+    const gone = nodes.filter((node) => node.status !== "pruned" && !here.has(pathKey(nodes, node)));
+    fill(this.ghosts, gone.map((node) => {
+      const at = place.boxes.get(node.id);
+      const from = node.parent === null ? place.root : place.boxes.get(node.parent);
+      return [s("path", {d: arc(from, at)}), s("rect", {x: at.x, y: at.y, width: at.width, height: BOX, rx: 7})];
+    }));
+    this.ghostWidth = gone.length ? place.width : 0;
+    this.resize();
+  }
+
+  point(node) {
+    const on = new Set(node ? path(this.nodes, node).map((one) => one.id) : []);
+    for (const [id, {arc: line, box}] of this.drawn) {
+      line.classList.toggle("pointed", on.has(id));
+      box.classList.toggle("pointed", on.has(id));
+    }
+    this.handlers.pointed(node);
+  }
+
+  /** Arrow keys: left to the parent, right to the best child, up and down within the step. */
+  move(event, node) {
+    if (event.key === "Enter" || event.key === " ") {
+      event.preventDefault();
+      return this.handlers.chosen(node);
+    }
+    const row = this.nodes.filter((one) => one.step === node.step && this.drawn.has(one.id));
+    const place = row.indexOf(node);
+    const next = {
+      ArrowLeft: () => this.nodes[node.parent ?? -1],
+      ArrowRight: () => this.nodes.find((one) => one.parent === node.id && this.drawn.has(one.id)),
+      ArrowUp: () => row[place - 1],
+      ArrowDown: () => row[place + 1],
+    }[event.key]?.();
+    if (event.key.startsWith("Arrow")) event.preventDefault();
+    if (next) this.focus(next.id);
+    return null;
+  }
+
+  /** One node takes part in the order of the Tab key; it is this one. */
+  focus(id, {quiet = false} = {}) {
+    for (const parts of this.drawn.values()) parts.box.setAttribute("tabindex", -1);
+    const box = this.drawn.get(id)?.box;
+    box?.setAttribute("tabindex", 0);
+    if (!quiet) box?.focus();
+  }
+
+  resize() {
+    const {width, height, strip} = this.place;
+    this.width = Math.max(width, this.ghostWidth ?? 0);
+    this.height = Math.max(this.height, height);
+    const attributes = {viewBox: `0 0 ${this.width} ${this.height}`, width: this.width * this.zoom, height: this.height * this.zoom};
+    for (const [name, value] of Object.entries(attributes)) this.svg.setAttribute(name, value);
+    const line = {x1: 0, x2: this.width, y1: strip, y2: strip};
+    for (const [name, value] of Object.entries(line)) this.rule.setAttribute(name, value);
+  }
+}
+
+const pathKey = (nodes, node) => path(nodes, node).map((one) => one.token_id).join(" ");
+
+/** The ids of the nodes along tokens, from the start. */
+export function along(nodes, tokens) {
+  const found = [];
+  let parent = null;
+  for (const token of tokens) {
+    const node = nodes.find((one) => one.parent === parent && one.token_id === token);
+    if (!node) break;
+    found.push(node);
+    parent = node.id;
+  }
+  return found;
+}

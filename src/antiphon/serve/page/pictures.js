@@ -1,0 +1,88 @@
+// Attention over what is no text: a picture word by word, and a spectrogram over time.
+
+import {calm, fill, h, number, s, shown, theme} from "./dom.js";
+import {facts, state} from "./store.js";
+
+const PAUSE = 700; // milliseconds a word, when it is played
+
+/** The drawing of weights [T][S] over the sources that are files; `choose(place)` selects a word. */
+export function drawOver({weights, rows, spans}, source, choose) {
+  if (!source) return h("p", {class: "quiet"}, "…");
+  if (source.error) return h("p", {class: "quiet"}, source.error.message);
+  const parts = spans.map((span) => ({span, read: source.sources[span.source]})).filter(({span}) => span.kind !== "text");
+  const most = Math.max(...parts.flatMap(({span}) => weights.flatMap((row) => row.slice(span.first, span.last + 1))));
+  const count = Math.max(...parts.map(({span}) => span.last - span.first + 1));
+  const top = Math.max(most, Math.min(1, 4 / count)); // weights that are all alike do not look like a finding
+  const place = Math.min(state.position, rows.length - 1);
+  const large = parts.map(({span, read}) => over(span, read, weights[place], top, true));
+  const strip = h("div", {class: "film"}, rows.map((name, t) => h("button", {type: "button", class: t === place ? "film-frame here" : "film-frame", "aria-pressed": String(t === place), onclick: () => choose(t)},
+    parts.map(({span, read}) => over(span, read, weights[t], top, false)), h("span", {}, shown(name)))));
+  return h("div", {class: "over-view"},
+    h("div", {class: "controls"}, player(rows.length, choose), h("span", {class: "quiet"}, `the brighter, the more attention; full brightness is ${number(top)}`, parts.some(({span}) => span.kind === "image") ? "; a cell has also seen its surroundings" : "")),
+    large, h("p", {class: "over-word"}, rows.slice(0, place + 1).map((name, t) => h("span", {class: t === place ? "now" : ""}, `${shown(name)} `))), strip);
+}
+
+function over(span, read, weights, top, large) {
+  const mine = weights.slice(span.first, span.last + 1);
+  return span.kind === "audio" || !read.picture ? overSound(read, mine, top, large) : overImage(span, read, mine, top, large);
+}
+
+/** A picture, dimmed where the model does not look. */
+function overImage({grid}, {picture, width, height}, weights, top, large) {
+  const [rows, columns] = grid;
+  const scale = large ? Math.min(520 / width, 420 / height) : Math.min(96 / width, 80 / height);
+  const [w, t] = [width * scale, height * scale];
+  const cells = weights.map((value, index) => s("rect", {x: ((index % columns) * w) / columns, y: (Math.floor(index / columns) * t) / rows, width: w / columns + 0.5, height: t / rows + 0.5, class: "dim", "fill-opacity": (0.85 * (1 - Math.min(1, value / top))).toFixed(3)}, large ? s("title", {}, number(value, 3)) : null));
+  return s("svg", {class: large ? "over" : "over small-over", viewBox: `0 0 ${w} ${t}`, width: w, height: t, role: "img", "aria-label": "The picture, brighter where the model looks"}, s("image", {href: large ? picture : picture, width: w, height: t, preserveAspectRatio: "none"}), cells);
+}
+
+/** A spectrogram with the attention over time below it. */
+function overSound({values, frames, bands, seconds}, weights, top, large) {
+  const [w, t, band] = large ? [900, 160, 70] : [96, 40, 24];
+  const points = weights.map((value, j) => `${(((j + 0.5) * w) / weights.length).toFixed(1)} ${(t + band - band * Math.min(1, value / top)).toFixed(1)}`);
+  const ticks = large && seconds ? [0, 0.25, 0.5, 0.75, 1].map((share) => s("text", {x: share * w, y: t + band + 18, class: `small ${share === 0 ? "start" : share === 1 ? "end" : ""}`}, `${number(seconds * share)} s`)) : null;
+  return s("svg", {class: large ? "over" : "over small-over", viewBox: `0 0 ${w} ${t + band + (large ? 24 : 0)}`, width: w, height: t + band + (large ? 24 : 0), role: "img", "aria-label": "The spectrogram and, below it, the attention over time"},
+    s("image", {href: spectrogram(values, frames, bands), width: w, height: t, preserveAspectRatio: "none", class: "spectrogram"}),
+    s("path", {d: `M0 ${t + band}L${points.join("L")}L${w} ${t + band}Z`, class: "curve"}), ticks);
+}
+
+const painted = new Map(); // spectrograms as data: URLs
+
+function spectrogram(values, frames, bands) {
+  const key = `${theme()} ${values}`;
+  if (painted.has(key)) return painted.get(key);
+  const bytes = Uint8Array.from(atob(values), (one) => one.charCodeAt(0));
+  const canvas = h("canvas", {width: frames, height: bands});
+  const pen = canvas.getContext("2d");
+  const image = pen.createImageData(frames, bands);
+  for (let x = 0; x < frames; x += 1) {
+    for (let y = 0; y < bands; y += 1) {
+      const value = bytes[x * bands + (bands - 1 - y)] / 255;
+      const dark = theme() === "dark" ? value : 1 - value;
+      image.data.set([18 + 230 * dark, 30 + 222 * dark, 46 + 207 * dark, 255], 4 * (y * frames + x));
+    }
+  }
+  pen.putImageData(image, 0, 0);
+  painted.clear();
+  painted.set(key, canvas.toDataURL());
+  return painted.get(key);
+}
+
+let timer = 0;
+
+/** Walks through the words. */
+function player(count, choose) {
+  clearTimeout(timer);
+  const button = h("button", {type: "button", class: "play-words", "aria-label": state.playing ? "Pause" : "Play", onclick: () => {
+    state.playing = !state.playing;
+    if (!state.playing) clearTimeout(timer);
+    choose(state.playing ? 0 : state.position);
+  }}, state.playing ? "❙❙" : "▶");
+  if (state.playing && state.position + 1 < count) timer = setTimeout(() => choose(state.position + 1), calm() ? 2 * PAUSE : PAUSE);
+  else state.playing = false;
+  if (!state.playing) fill(button, "▶");
+  return button;
+}
+
+/** True if the model reads something that is no text. */
+export const readsFiles = () => facts().sources.some((source) => source.kind !== "text");

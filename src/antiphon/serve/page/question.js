@@ -1,0 +1,308 @@
+// What is asked, and the answer in words that can be touched: shared by the views.
+
+import {ApiError, post, setKey} from "./api.js";
+import {cut, fill, h, heat, isEnd, number, probability, say, shown} from "./dom.js";
+import {input, named, search} from "./search.js";
+import {change, enter, facts, spelling, state, steer, undo} from "./store.js";
+
+const PAUSE = 400; // milliseconds after the last key
+const ALTERNATIVES = 10;
+const FILES = {image: ["a picture", "image/*"], audio: ["a sound", "audio/*,.wav,.flac,.ogg"], features: ["an array (.npy)", ".npy"], frames: ["a video as an array (.npy)", ".npy"]};
+
+/** The input, the answer, and what is to be said of it. */
+export class Question {
+  constructor(element) {
+    this.turns = h("ol", {class: "turns", "aria-label": "Conversation"});
+    this.fields = h("div", {class: "fields"});
+    this.answer = h("div", {class: "answer", role: "group", "aria-label": "Answer"});
+    this.facts = h("p", {class: "answer-facts"});
+    this.problem = h("div", {class: "problem", role: "alert"});
+    this.menu = new Menu();
+    fill(element, this.turns, this.fields, h("div", {class: "answer-frame"}, this.answer, this.menu.element), this.facts, this.problem);
+    this.timer = 0;
+    this.answer.addEventListener("keydown", (event) => this.move(event));
+  }
+
+  update(changed) {
+    if (changed.has("model") || changed.has("models")) this.showFields();
+    if (changed.has("inputs") && !changed.has("typed")) this.showTexts();
+    if (changed.has("files")) this.showFields();
+    if (changed.has("turns") || changed.has("model")) this.showTurns();
+    if (changed.has("result") || changed.has("prefix")) this.showAnswer();
+    if (changed.has("position")) this.select();
+    if (changed.has("view")) {
+      this.menu.close();
+      this.showTexts();
+    }
+  }
+
+  showFields() {
+    const sources = facts()?.sources?.length ? facts().sources : [{name: "text", kind: "text"}];
+    fill(this.fields, sources.map(({name, kind}) => (kind === "text" ? this.textField(name, sources.length > 1) : this.fileField(name, kind))), this.examples());
+    this.showTexts();
+  }
+
+  textField(name, named) {
+    const area = h("textarea", {id: `in-${name}`, rows: 1, spellcheck: "false", dir: "auto", "aria-label": named ? name : "Input", placeholder: placeholder(), maxlength: state.limits.max_characters, oninput: () => this.type(name, area), onkeydown: (event) => this.submit(event)});
+    return h("label", {class: "text-field"}, named ? h("span", {}, name) : null, area);
+  }
+
+  examples() {
+    const found = facts()?.examples ?? [];
+    if (found.length < 2 || facts().sources.length > 1) return null;
+    const [{name}] = facts().sources;
+    return h("p", {class: "examples"}, h("span", {class: "quiet"}, "try "), found.slice(0, 5).map((text) =>
+      h("button", {type: "button", class: "plain", onclick: () => this.ask({[name]: text})}, cut(text, 260, 13))));
+  }
+
+  ask(texts) {
+    enter({inputs: {...state.inputs, ...texts}});
+  }
+
+  fileField(name, kind) {
+    const [what, accept] = FILES[kind];
+    const chosen = state.files[name];
+    const picker = h("input", {type: "file", accept, class: "unseen", "aria-label": `${name}: choose ${what}`, onchange: () => this.take(name, kind, picker.files[0])});
+    const field = h("label", {class: "drop", ondragover: (event) => hover(event, true), ondragleave: (event) => hover(event, false), ondrop: (event) => {
+      hover(event, false);
+      this.take(name, kind, event.dataTransfer.files[0]);
+    }}, picker, chosen ? preview(chosen) : null, h("span", {}, chosen ? h("strong", {}, chosen.title) : null, h("span", {class: "quiet"}, chosen ? " · drop or choose another" : `Drop ${what} here, or click to choose one`)));
+    return field;
+  }
+
+  take(name, kind, file) {
+    if (!file) return;
+    const reader = new FileReader();
+    reader.onload = () => {
+      if (state.files[name]) URL.revokeObjectURL(state.files[name].url);
+      enter({files: {...state.files, [name]: {kind, title: file.name, url: URL.createObjectURL(file), base64: reader.result.slice(reader.result.indexOf(",") + 1)}}});
+    };
+    reader.readAsDataURL(file);
+  }
+
+  showTexts() {
+    for (const [name, text] of Object.entries(state.inputs)) {
+      const area = document.getElementById(`in-${name}`);
+      if (area && area.value !== text) area.value = text;
+      if (area) grow(area);
+    }
+  }
+
+  type(name, area) {
+    grow(area);
+    enter({inputs: {...state.inputs, [name]: area.value}, typed: true}, {asks: false});
+    clearTimeout(this.timer);
+    this.timer = setTimeout(search, PAUSE);
+  }
+
+  submit(event) {
+    if (event.key !== "Enter" || event.shiftKey) return;
+    event.preventDefault();
+    clearTimeout(this.timer);
+    search().then(() => facts()?.turns && state.result?.output && this.keepTurn());
+  }
+
+  /** The line and its answer join the conversation; the answer stays to be looked at. */
+  keepTurn() {
+    const [[name, text]] = Object.entries(state.inputs);
+    if (!text.trim()) return;
+    change({turns: [...state.turns, text, state.result.output.text], inputs: {[name]: ""}});
+  }
+
+  showTurns() {
+    const {turns} = state;
+    const back = () => change({turns: turns.slice(0, -2), inputs: {[Object.keys(state.inputs)[0]]: turns.at(-2)}});
+    fill(this.turns, turns.map((turn, place) => h("li", {class: place % 2 ? "theirs" : "yours", dir: "auto"}, turn)),
+      turns.length ? h("li", {class: "turn-tools"}, h("button", {type: "button", class: "plain", onclick: back}, "take back"), " ", h("button", {type: "button", class: "plain", onclick: () => change({turns: []})}, "new conversation")) : null);
+  }
+
+  showAnswer() {
+    const {result} = state;
+    this.menu.close();
+    this.showProblem(result?.error);
+    if (!result) return void (fill(this.answer, h("span", {class: "waiting"}, input() === null && facts() ? "The answer stands here." : "")), fill(this.facts));
+    if (!result.output) return void (fill(this.answer, h("span", {class: "growing"}, result.text || (result.error ? "" : "…"))), fill(this.facts));
+    const rows = result.output.tokens.map((token, place) => this.token(token, place, result));
+    fill(this.answer, rows.length ? rows : h("span", {class: "quiet"}, "(an empty answer)"));
+    this.select();
+    this.showFacts(result);
+    if (result !== this.told && result.status === "done") say(`Answer: ${result.output.text}`);
+    this.told = result;
+    return undefined;
+  }
+
+  token(token, place, result) {
+    const p = Math.exp(result.output.log_probs[place]);
+    const text = isEnd(token) ? "end" : spaced(token);
+    const locked = place < result.prefix.length;
+    const names = ["token", isEnd(token) && "end", locked && "locked", p < 0.5 && "unsure", glued(token, place) && "glued"].filter(Boolean).join(" ");
+    return h("button", {type: "button", class: names, tabindex: -1, "data-place": place, "aria-label": `${shown(token)}, probability ${probability(p)}${locked ? ", locked" : ""}`, title: `p ${probability(p)}`,
+      onclick: () => this.touch(place), onpointerenter: () => this.hover(place)},
+    h("span", {}, text), h("span", {class: "share", style: {"--share": p.toFixed(3), "--tint": heat(0.25 + 0.75 * p)}}));
+  }
+
+  hover(place) {
+    if (state.view === "attention" || state.view === "beam") change({position: place});
+  }
+
+  touch(place) {
+    change({position: place});
+    if (state.view === "answer") this.menu.open(place, this.answer.querySelector(`[data-place="${place}"]`));
+  }
+
+  select() {
+    for (const button of this.answer.querySelectorAll("[data-place]")) {
+      const here = Number(button.dataset.place) === state.position;
+      button.classList.toggle("selected", here && state.view !== "answer");
+      button.tabIndex = here || (state.position >= (state.result?.output?.tokens.length ?? 0) && button.dataset.place === "0") ? 0 : -1;
+    }
+  }
+
+  move(event) {
+    const step = {ArrowLeft: -1, ArrowRight: 1}[event.key];
+    const last = (state.result?.output?.tokens.length ?? 0) - 1;
+    if (!step || this.menu.isOpen || last < 0) return;
+    event.preventDefault();
+    change({position: Math.min(last, Math.max(0, state.position + step))});
+    this.answer.querySelector(`[data-place="${state.position}"]`)?.focus();
+  }
+
+  showFacts(result) {
+    const {output} = result;
+    const length = output.tokens.length;
+    const kind = result.options.sample ? "a sample" : result.beam < 2 ? "greedy" : `beam ${result.beam}`;
+    const mean = output.log_probs.reduce((sum, one) => sum + one, 0) / Math.max(1, length);
+    const lock = result.prefix.length ? h("span", {class: "lock"}, `${result.prefix.length} locked `, h("button", {type: "button", class: "plain", onclick: undo}, "undo"), " ", h("button", {type: "button", class: "plain", onclick: () => enter({})}, "unlock all")) : null;
+    fill(this.facts, lock, h("span", {class: "figure"}, `${number(mean)} a token`), h("span", {}, kind), h("span", {class: "figure"}, `${length} steps`), h("span", {class: "figure"}, `${Math.max(1, Math.round(result.ms))} ms`),
+      h("button", {type: "button", class: "plain", onclick: () => navigator.clipboard.writeText(output.text).then(() => say("copied"))}, "copy"));
+  }
+
+  showProblem(error) {
+    if (!error) return fill(this.problem);
+    if (error.status !== 401) return fill(this.problem, error.message);
+    const field = h("input", {type: "password", "aria-label": "Key of this server", autocomplete: "off"});
+    return fill(this.problem, h("form", {onsubmit: (event) => {
+      event.preventDefault();
+      setKey(field.value);
+      location.reload();
+    }}, error.message, " ", field, h("button", {}, "use this key")));
+  }
+}
+
+/** The other tokens that could stand in a place; choosing one locks the answer up to it. */
+class Menu {
+  constructor() {
+    this.list = h("ol", {class: "menu-list", role: "listbox", "aria-label": "What else could stand here", tabindex: -1, onkeydown: (event) => this.key(event)});
+    this.element = h("div", {class: "menu", hidden: true}, h("p", {class: "menu-head"}, "What else could stand here"), this.list);
+    this.rows = [];
+    document.addEventListener("pointerdown", (event) => this.element.contains(event.target) || event.target.closest?.(".token") || this.close());
+  }
+
+  get isOpen() {
+    return !this.element.hidden;
+  }
+
+  async open(place, anchor) {
+    const {result} = state;
+    this.place = place;
+    this.anchor = anchor;
+    this.element.hidden = false;
+    fill(this.list, h("li", {class: "quiet"}, "…"));
+    this.put();
+    const answer = result.output.token_ids?.filter((_, index) => !isEnd(result.output.tokens[index]));
+    try {
+      const {alternatives} = await post("/v1/alternatives", {inputs: result.input, position: place, count: Math.min(ALTERNATIVES, facts()?.target_tokens ?? ALTERNATIVES), answer, ...named(state.model)}, {quiet: true});
+      if (this.place === place && state.result === result) this.show(alternatives, result);
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      fill(this.list, h("li", {class: "quiet"}, error.message));
+    }
+  }
+
+  show(alternatives, result) {
+    const now = result.output.token_ids?.[this.place];
+    this.rows = alternatives;
+    fill(this.list, alternatives.map((one, row) => h("li", {role: "option", tabindex: -1, "aria-selected": String(one.token_id === now), class: one.token_id === now ? "now" : "", onclick: () => this.choose(row)},
+      h("kbd", {}, String((row + 1) % 10)), h("span", {class: "menu-token"}, shown(one.token)),
+      h("span", {class: "bar-cell"}, h("span", {class: "score-bar", style: {width: `${Math.max(1, 100 * one.probability)}%`}})),
+      h("span", {class: "figure"}, probability(one.probability)), h("span", {class: "menu-text"}, one.text))));
+    this.put();
+    this.list.querySelector(".now, li")?.focus();
+  }
+
+  put() {
+    const frame = this.element.parentElement.getBoundingClientRect();
+    const box = this.anchor.getBoundingClientRect();
+    const left = Math.max(0, Math.min(box.left - frame.left - 12, frame.width - this.element.offsetWidth));
+    this.element.style.left = `${left}px`;
+    this.element.style.top = `${box.bottom - frame.top + 6}px`;
+  }
+
+  key(event) {
+    const items = [...this.list.children];
+    const here = items.indexOf(document.activeElement);
+    const next = {ArrowDown: here + 1, ArrowUp: here - 1, Home: 0, End: items.length - 1}[event.key];
+    if (next !== undefined) items[Math.min(items.length - 1, Math.max(0, next))]?.focus();
+    else if (event.key === "Enter" || event.key === " ") this.choose(here);
+    else if (event.key === "Escape") this.close(true);
+    else if (/^\d$/.test(event.key)) this.choose((Number(event.key) + 9) % 10);
+    else if (event.key === "Tab") return this.close();
+    else return undefined;
+    event.preventDefault();
+    event.stopPropagation();
+    return undefined;
+  }
+
+  choose(row) {
+    const chosen = this.rows[row];
+    if (!chosen) return;
+    const {place} = this;
+    this.close();
+    const before = state.result.output.token_ids.slice(0, place);
+    change({position: place});
+    steer(isEnd(chosen.token) ? before : [...before, chosen.token_id]);
+  }
+
+  close(back = false) {
+    if (this.element.hidden) return;
+    this.element.hidden = true;
+    this.rows = [];
+    if (back) this.anchor?.focus();
+  }
+}
+
+/** What stands in the empty field. */
+function placeholder() {
+  const model = facts();
+  if (model?.turns) return "Your turn; Enter keeps the answer in the conversation";
+  if (model?.kind === "language-model") return "The beginning of a text";
+  return model?.examples?.length ? `For example: ${model.examples[0]}` : "Type a source; the answer follows while you type";
+}
+
+/** Characters stand side by side; pieces of words, too, unless they begin with a space. */
+function glued(token, place) {
+  if (place === 0 || isEnd(token)) return false;
+  const kind = spelling(state.model);
+  return kind === "side by side" || (kind === "pieces" && !token.startsWith("▁"));
+}
+
+function spaced(token) {
+  const kind = spelling(state.model);
+  if (kind === "words") return token;
+  return (kind === "pieces" ? token.replace(/^▁/, "") : token).replaceAll("▁", "␣") || "␣";
+}
+
+function grow(area) {
+  area.style.height = "auto";
+  if (area.scrollHeight) area.style.height = `${Math.min(area.scrollHeight, 260)}px`;
+}
+
+function hover(event, on) {
+  event.preventDefault();
+  event.currentTarget.classList.toggle("over", on);
+}
+
+function preview({kind, url, title}) {
+  if (kind === "image") return h("img", {src: url, alt: title, class: "preview"});
+  return kind === "audio" ? h("audio", {src: url, controls: true}) : null;
+}

@@ -1,0 +1,128 @@
+// One search: the request, its events, and the tree that grows from them.
+
+import {ApiError, post, stream} from "./api.js";
+import {change, facts, option, state} from "./store.js";
+
+let running = null; // the AbortController of the search that goes on
+
+/** What the API takes as input: a text, the content of a file, or an object of several sources; null if it is empty. */
+export function input() {
+  const sources = facts()?.sources ?? [];
+  if (sources.length < 2) {
+    const [{name, kind} = {name: "text", kind: "text"}] = sources;
+    return kind === "text" ? inConversation(state.inputs[name]) : state.files[name]?.base64 ?? null;
+  }
+  const found = Object.fromEntries(sources.map(({name, kind}) => [name, kind === "text" ? state.inputs[name] : state.files[name]?.base64]));
+  return Object.values(found).every(Boolean) ? found : null;
+}
+
+/** A line with the turns before it, as many of them as the model was trained with; null if it is empty. */
+function inConversation(text) {
+  const turns = facts()?.turns;
+  if (!text?.trim() || !turns) return text || null;
+  return [...state.turns, text].slice(-turns.most).join(turns.separator);
+}
+
+/** Search for the answer to the input; the state has `result`, which grows while the search goes on. */
+export async function search() {
+  running?.abort();
+  running = new AbortController();
+  const given = input();
+  if (given === null) return change({result: null});
+  const result = emptyResult(given, state.model);
+  change({result});
+  return follow(result, (grown) => grown === state.result && change({result: grown}), running.signal);
+}
+
+/** Let a result grow to its end; `grown` is called after each event. */
+export async function follow(result, grown, signal) {
+  const began = performance.now();
+  try {
+    for await (const {event, data} of stream("/v1/generate/stream", body(result), signal)) {
+      take(result, event, data);
+      grown(result);
+    }
+    result.ms = performance.now() - began;
+    result.status = "done";
+  } catch (error) {
+    if (error.name === "AbortError") return;
+    if (!(error instanceof ApiError)) throw error;
+    result.status = "failed";
+    result.error = error;
+  }
+  grown(result);
+  if (result.status === "done") await addGreedy(result, grown, signal).catch(() => null);
+}
+
+/** A result without an answer yet. */
+export function emptyResult(given, model) {
+  return {
+    input: given,
+    model,
+    prefix: state.prefix,
+    options: {...state.options},
+    lengthPenalty: option("length_penalty"),
+    beam: state.options.sample ? 1 : option("beam"),
+    trees: [[]], // the nodes of each part; a long text is answered in several
+    text: "", // that no longer changes
+    output: null,
+    greedy: null, // the answer of greedy search, if it is not this one
+    status: "searching",
+    error: null,
+    ms: 0,
+  };
+}
+
+/** The body of the request for an answer, with everything that is drawn. */
+export function body({input: inputs, model, prefix, options, beam}) {
+  const known = facts(model);
+  return {
+    inputs, ...named(model), ...options, ...(options.sample || beam < 2 ? {} : {n_best: beam}), ...(prefix.length ? {prefix} : {}),
+    ...(known.unwatchable ? {} : {search: true}), return: ["tokens", "token_ids", "log_probs", ...(known.attention ? ["attention"] : [])],
+  };
+}
+
+/** The name of a model, where the server has several. */
+export const named = (model) => (state.models.length > 1 || state.runs ? {model} : {});
+
+/** The facts of a model; a run of the server's folder is loaded first. */
+export async function opened(name) {
+  const known = state.models.find((model) => model.name === name);
+  if (known || !state.runs) return known;
+  const model = await post("/v1/run/open", {name}, {quiet: true});
+  change({models: [...state.models.filter((one) => one.name !== name), model]});
+  return model;
+}
+
+function take(result, event, data) {
+  if (event === "text") result.text += data.text;
+  else if (event === "search") (result.trees[data.part] ??= []).push(...data.nodes);
+  else if (event === "done") finish(result, data.output);
+  else throw new ApiError(500, data);
+}
+
+function finish(result, output) {
+  result.output = output;
+  result.text = output.text;
+  if (output.trees) result.trees = output.trees.map((tree) => tree.nodes);
+  result.rerankers = output.trees?.[0]?.rerankers ?? [];
+}
+
+/** The answer of greedy search beside that of the beam. */
+async function addGreedy(result, grown, signal) {
+  if (result.beam < 2 || result.options.sample) return;
+  const {patience, n_best: _, search: __, ...asked} = body(result);
+  const {outputs} = await post("/v1/generate", {...asked, beam: 1, return: ["tokens", "token_ids", "log_probs"]}, {signal, quiet: true});
+  result.greedy = outputs;
+  grown(result);
+}
+
+/** The tokens from the root to a node. */
+export function path(nodes, node) {
+  const found = [];
+  for (let one = node; one; one = one.parent === null ? null : nodes[one.parent]) found.unshift(one);
+  return found;
+}
+
+/** The score by which finished answers are ordered. */
+export const normalised = (total, length, penalty) => total / length ** penalty;
