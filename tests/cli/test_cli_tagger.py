@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from antiphon.autoconfig.suggest import suggest_config
+
 Command = Callable[..., Any]
 LABELS = {"the": "DET", "a": "DET", "dog": "NOUN", "cat": "NOUN", "ball": "NOUN", "sees": "VERB", "likes": "VERB"}
 FAST = ["training.learning_rate=0.01", "model.encoder.dropout=0.1", "model.decoder.dropout=0.1"]
@@ -25,6 +27,24 @@ def sentences(count: int = 60) -> list[tuple[str, str]]:
 def conll(rows: list[tuple[str, str]]) -> str:
     pairs = [zip(words.split(), labels.split(), strict=True) for words, labels in rows]
     return "\n".join("".join(f"{word}\t{label}\n" for word, label in pair) for pair in pairs)
+
+
+CONLLU = "1\tdogs\tdog\tNOUN\t_\t_\t2\tnsubj\t_\t_\n2\tbark\tbark\tVERB\t_\t_\t0\troot\t_\t_\n\n"
+NAMES = "-DOCSTART- -X- O\n\nEU NNP B-ORG\ncalls VBZ O\n\nEdvard NNP B-PER\nGrieg NNP I-PER\nsings VBZ O\n\n"
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "columns", "metric"),
+    [("a.conllu", CONLLU, (1, 3), "token_accuracy"), ("a.conll", NAMES, (0, 2), "span_f1")],
+)
+def test_columns_and_metric_of_conll(
+    file: str, text: str, columns: tuple[int, int], metric: str, tmp_path: Path
+) -> None:
+    (tmp_path / file).write_text(text * 30)
+    config = suggest_config([str(tmp_path / file)]).config
+    assert config.data.text is not None
+    assert (config.data.text.column, config.data.target.column) == columns
+    assert (config.model.kind, config.training.metric, config.evaluation.metrics[0]) == ("tagger", metric, metric)
 
 
 @pytest.mark.parametrize("form", ["tsv", "conll"])

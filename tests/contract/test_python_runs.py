@@ -20,7 +20,7 @@ from tiny_runs import Watch as Silent
 import antiphon
 from antiphon.config.load import read_config
 from antiphon.errors import Interrupted, MissingExtraError, UserError
-from antiphon.training import trackers
+from antiphon.training import callbacks
 from antiphon.training.callbacks import Callback, DisplayWithCallbacks
 from antiphon.training.display import DevSample, Display
 
@@ -271,6 +271,21 @@ def test_a_display_is_told_when_an_evaluation_begins_and_ends(tmp_path: Path) ->
     assert shown.names == [*once, *once, "evaluating", "close"]
 
 
+@pytest.mark.parametrize("metric", ["exact_match", "loss"])
+def test_samples_are_drawn_from_all_of_dev(metric: str, tmp_path: Path) -> None:
+    shown: list[DevSample] = []
+
+    class Samples(Callback):
+        def on_evaluation(self, row: dict[str, float], samples: list[DevSample]) -> None:  # noqa: ARG002
+            shown.extend(samples)
+
+    values = {**config(max_updates=1), "evaluation": {"metrics": [metric]}}
+    antiphon.train(values, tmp_path / "run", dev=PAIRS[:9], display=None, callbacks=[Samples()])
+    assert [(sample.source, sample.references) for sample in shown] == [
+        (PAIRS[row][0], (PAIRS[row][1],)) for row in (0, 3, 6)
+    ]
+
+
 def test_callbacks_leave_no_call_of_a_display_out() -> None:
     calls = {name for name in vars(Display) if not name.startswith("_")}
     assert calls <= vars(DisplayWithCallbacks).keys()
@@ -360,7 +375,7 @@ def test_track_may_change_in_a_run_that_has_begun(plain: Path, tmp_path: Path) -
 
 
 def test_the_extra_of_a_missing_tracker_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trackers, "find_spec", lambda name: None if name == "wandb" else PathFinder.find_spec(name))
+    monkeypatch.setattr(callbacks, "find_spec", lambda name: None if name == "wandb" else PathFinder.find_spec(name))
     with pytest.raises(MissingExtraError) as caught:
         antiphon.train(config(track=["wandb", "tensorboard"]), tmp_path / "run", display=None)
     said = "training.track: wandb is not installed; pip install 'antiphon[wandb]' installs it"
@@ -370,6 +385,6 @@ def test_the_extra_of_a_missing_tracker_is_named(tmp_path: Path, monkeypatch: py
 
 
 def test_a_tracker_that_cannot_start_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(trackers.TRACKERS, "wandb", ("wandb", Recorder))  # which takes other arguments
+    monkeypatch.setitem(callbacks.TRACKERS, "wandb", ("wandb", Recorder))  # which takes other arguments
     with pytest.raises(UserError, match=r"training.track: wandb cannot be opened .*; repair it, or take wandb out of"):
         antiphon.train(config(track=["wandb"]), tmp_path / "run", display=None)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import base64
+from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import pytest
-from running_server import RunningServer
+from file_generators import CELLS, IMAGE, file_generator, given_file, save_generator
+from running_server import RunningServer, serving
 
 import antiphon
+from antiphon.inference.source_view import view_sources
 
 
 @pytest.mark.parametrize("dimensions", [3, 64, None])
@@ -46,7 +51,9 @@ def test_occlusion_is_that_of_python(
     reply = server.client.post("/v1/explain/occlusion", json=body)
     assert reply.status_code == 200, reply.text
     wanted = antiphon.occlusion(bahdanau_run, "a b c", answer, by=by).as_dict()
-    assert reply.json() == {**wanted, "log_probs": pytest.approx(wanted["log_probs"]), "model": "bahdanau"}
+    span = {"source": 0, "kind": "text", "first": 0, "last": 3, "grid": None, "text": "a b c"}
+    beside = {"spans": [span], "model": "bahdanau"}
+    assert reply.json() == {**wanted, "log_probs": pytest.approx(wanted["log_probs"]), **beside}
     assert len(wanted["differences"]) == 3
 
 
@@ -62,3 +69,22 @@ def test_what_occlusion_refuses(server: RunningServer, change: dict[str, object]
     answer = server.client.post("/v1/explain/occlusion", json={"inputs": "a b c", **change})
     assert answer.status_code == 422
     assert message in answer.json()["error"]["message"]
+
+
+def test_a_picture_that_was_sent_is_told_as_it_is_read(tmp_path: Path) -> None:
+    made = file_generator(tmp_path, IMAGE, front=CELLS)
+    run = save_generator(made, tmp_path / "pictures")
+    path = given_file(tmp_path, "image", 30)
+    body = {"inputs": base64.b64encode(Path(path).read_bytes()).decode()}
+    with serving(run) as running:
+        answers = [
+            running.client.post(f"/v1/{route}", json={**body, **more})
+            for route, more in (("explain/source", {}), ("explain/occlusion", {"answer": "a b"}), ("generate", {}))
+        ]
+    source, occluded, _ = (answer.json() for answer in answers)
+    [shown] = view_sources(made, path)["sources"]
+    assert {**source["sources"][0], "grid": tuple(source["sources"][0]["grid"])} == shown
+    assert occluded["spans"] == [{"source": 0, "kind": "image", "first": 0, "last": 31, "grid": [4, 8], "text": None}]
+    wanted = antiphon.occlusion(made, path, "a b").differences
+    assert np.allclose(occluded["differences"], wanted, atol=2e-4)
+    assert all("antiphon-" not in answer.text for answer in answers)

@@ -15,7 +15,10 @@ from served_models import npy_bytes, png_bytes, wav_bytes
 JSON = {"content-type": "application/json"}
 FORM = {"content-type": "multipart/form-data; boundary=x"}
 EMPTY = {"text": "", "score": 0.0, "flags": ["empty source"], "tokens": []}
-BODIES = ("generate", "generate/stream", "search", "score", "alternatives", "explain/step", "explain/occlusion", "map")
+BODIES = (
+    "generate", "generate/stream", "search", "score", "alternatives", "explain/step", "explain/occlusion",
+    "explain/source", "map",
+)  # fmt: skip
 
 
 def encoded(content: bytes) -> str:

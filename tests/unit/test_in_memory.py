@@ -22,6 +22,10 @@ from antiphon.errors import UserError
 
 PAIRS = [("a b", "K"), ("c", "L\tM\nN")]
 FRAME = pd.DataFrame(PAIRS, columns=["word", "answer"])
+CLASSES = datasets.Dataset.from_dict(
+    {"text": ["a", "b", "c"], "label": [1, 0, -1]},
+    datasets.Features({"text": datasets.Value("string"), "label": datasets.ClassLabel(names=["bad", "good"])}),
+)
 NESTED = datasets.Dataset.from_list([{"id": 1, "translation": {"de": left, "en": right}} for left, right in PAIRS])
 
 
@@ -49,6 +53,8 @@ def rows(examples: Any, config: DataConfig) -> list[dict[str, Any]]:  # noqa: AN
         (FRAME.set_index("word", drop=False), data(), {"0": "c", "1": "L\tM\nN"}),
         (datasets.Dataset.from_pandas(FRAME), data("word", "answer"), {"word": "c", "answer": "L\tM\nN"}),
         (NESTED, data("translation.de", "translation.en"), {"translation": {"de": "c", "en": "L\tM\nN"}}),
+        (CLASSES, data("text", "label"), {"text": "c", "label": None}),
+        (CLASSES.select([0, 1]), data("text", "label"), {"text": "b", "label": "bad"}),
         (pd.DataFrame({"a": [1.5, math.nan], "b": [True, None]}), data("a", "b"), {"a": None, "b": None}),
         ([(np.int64(3), Path("a/b"))], data(), {"0": 3, "1": "a/b"}),
         ([("\ud800", "x")], data(), {"0": "\ud800", "1": "x"}),

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from antiphon.autoconfig.column_kinds import FILE_KINDS, ColumnSample, Kind
 from antiphon.autoconfig.column_names import COMBINED, SOURCES, TARGETS, family_of, language_of, rank
 
-__all__ = ["Choice", "choose", "usable"]
+__all__ = ["Choice", "choose", "choose_labels", "usable"]
 
 MOST_SOURCES = 3
+CONLLU = 10  # columns
 RUNNING = 3  # words of a text that is more than a name, on average
 TEXTS: tuple[Kind, ...] = ("text", "label", "features-of-words")
 # Columns that are read only if there are not two better ones, in this order.
@@ -40,6 +41,15 @@ def choose(columns: list[ColumnSample]) -> Choice | None:
     if scored := score_of_pair(good, columns):
         choice = Choice(good[:2], [scored])
     return choice if is_plausible(choice) else None
+
+
+def choose_labels(columns: list[ColumnSample]) -> Choice | None:
+    """The words and their parts of speech of CoNLL-U; of other CoNLL the first column of words, and the last one."""
+    if len(columns) == CONLLU:
+        return Choice([columns[1]], [columns[3]], "; CoNLL-U: words and their parts of speech")
+    found = [column for column in columns if not all(text.isdecimal() for text in " ".join(column.values).split())]
+    varied = [column for column in found[1:] if len({*" ".join(column.values).split()}) > 1]
+    return Choice(found[:1], varied[-1:], "; CoNLL: words and their last column of labels") if varied else None
 
 
 def usable(columns: list[ColumnSample], wanted: int) -> list[ColumnSample]:

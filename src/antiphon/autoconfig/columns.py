@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from antiphon.autoconfig.column_choice import Choice, choose, usable
+from antiphon.autoconfig.column_choice import Choice, choose, choose_labels, usable
 from antiphon.autoconfig.column_kinds import DESCRIPTIONS, FILE_KINDS, ColumnSample
 from antiphon.autoconfig.column_names import name_score
 from antiphon.autoconfig.header import DOUBT, ENOUGH, header_score
 from antiphon.config.schema import DataConfig
+from antiphon.config.sections import file_format
 from antiphon.data.delimited import plural_name
 from antiphon.data.lines import read_lines
 from antiphon.data.tables import TableSample, has_lines, is_keyed, is_plain_text, reads_lines, sample_table, typical_row
@@ -177,6 +178,8 @@ def table_sample(table: TableSample, path: Path, name: str, given: Sequence[str]
     first = next(row for row in table.rows if not row.fault)
     rows = [row for row in rows if len(row.cells) == width]
     cells = [[cell.strip() for cell in row.cells] for row in rows]
+    if file_format(path) == "conll":  # which has no header
+        return Sample(column_samples([], cells, path.parent), "", format="conll")
     return sample_of_rows(cells, path.parent, name, given, line=rows[0].line, before=rows[0].line - first.line)
 
 
@@ -244,7 +247,7 @@ def complete(sample: Sample, sources: list[ColumnSample], targets: list[ColumnSa
     """The user's choice, and the guess for the side that the user did not choose."""
     if sources and targets:
         return Choice(sources, targets)
-    guess = choose(sample.columns)
+    guess = choose_labels(sample.columns) if sample.format == "conll" else choose(sample.columns)
     if not (sources or targets):
         return guess
     rest = [column for column in sample.columns if column not in (*sources, *targets)]

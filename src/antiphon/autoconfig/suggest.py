@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -53,6 +54,7 @@ SAMPLE_PAIRS = 20_000
 DEV_NAMES = ("dev", "valid", "val", "validation")
 WINDOW = 128
 LARGE = 3_000_000  # bytes of a file whose examples are not its lines: to count them takes a second or more
+SPAN_LABEL = re.compile(r"O|[BIES]-.+")
 MIN_SUBWORD_CHARACTERS = 5_000_000  # a text with fewer is learnt as characters, one with more as sub-words
 
 
@@ -219,6 +221,13 @@ def pair_config(data: DataConfig, pairs: list[Pair], total: int, reasons: list[s
     texts = fit_texts(data, seen, recipe.data if recipe else None, reasons)
     amount = Amount(total, texts.length)
     base = recipe or general_config(texts.data, amount, texts.target)
+    if data.labels and marks_spans(pairs):
+        base = base.model_copy(
+            update={
+                "training": base.training.model_copy(update={"metric": "span_f1"}),
+                "evaluation": EvaluationConfig(metrics=["span_f1", "token_accuracy"]),
+            }
+        )
     config = fit_settings(base, texts.data, amount, texts.target, reasons)
     if recipe is not None:
         explain_differences(recipe, config, reasons)
@@ -230,6 +239,12 @@ def explain_turns(mark: str | None) -> str:
     if mark is None:
         return "data.turns null: there is no mark such as <turn>, so `antiphon chat` answers each line by itself"
     return f"data.turns {write_value(mark)}: it is between the turns of a source; `antiphon chat` joins turns with it"
+
+
+def marks_spans(pairs: list[Pair]) -> bool:
+    """True if the labels are those of BIO or BIOES, which mark spans."""
+    labels = {label for pair in pairs for label in pair.target.split()}
+    return all(SPAN_LABEL.fullmatch(label) for label in labels) and any(label.startswith("B-") for label in labels)
 
 
 def general_config(data: DataConfig, amount: Amount, target: TokenChoice) -> Config:

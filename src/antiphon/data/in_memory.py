@@ -102,12 +102,20 @@ def store_all(examples: Any) -> tuple[str, list[str], list[str]]:  # noqa: ANN40
 
 def _columns(table: Any) -> dict[str, list[Any]]:  # noqa: ANN401
     """The columns of a DataFrame or a Dataset."""
-    if hasattr(table, "to_dict") and hasattr(table, "column_names"):
-        return {str(name): list(values) for name, values in table.to_dict().items()}
+    if hasattr(table, "column_names"):
+        return {str(name): _named(list(values), table.features[name]) for name, values in table.to_dict().items()}
     names = [str(name) for name in table.columns]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise DataError(f"the DataFrame has several columns called {', '.join(map(repr, twice))}; rename them")
     return {name: table.iloc[:, number].tolist() for number, name in enumerate(names)}
+
+
+def _named(values: list[Any], feature: object) -> list[Any]:
+    """The names of the classes of a Dataset in place of their numbers, of which -1 stands for none."""
+    if type(feature).__name__ != "ClassLabel":
+        return values
+    names: list[str] = feature.names  # type: ignore[attr-defined]
+    return [None if value is None or value < 0 else names[value] for value in values]
 
 
 def _pick(columns: dict[str, list[Any]], wanted: list[int | str]) -> dict[str, list[Any]]:

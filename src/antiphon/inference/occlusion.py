@@ -51,6 +51,7 @@ class Occlusion:
     parts: list[SourcePart]
     differences: Array  # log p(y_t | x) - log p(y_t | x without the part) [P, T]
     flags: list[str]
+    spans: list[SourceSpan]  # of the sources among the source tokens; not in JSON, for they may have paths
 
     @property
     def totals(self) -> Array:
@@ -96,6 +97,7 @@ def occlude(
         parts=parts,
         differences=found[0] - found[1:],
         flags=[*encoded.flags, *flags],
+        spans=spans,
     )
 
 

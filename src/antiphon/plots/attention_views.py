@@ -64,8 +64,6 @@ _CONCATENATED_NOTES: dict[AttentionKind, str] = {  # one softmax over source and
 }
 _OTHERS_NOTE = "the rest of each row, up to 1, goes to the other sources, whose pictures have the same scale"
 _COPY_NOTE = "; copied: how probable it is that the token was copied from the source, given which one it is"
-
-
 _LABELS_NOTE = "the probability of each label: a row is a token, a column a label; labels below 1 % are left out"
 
 

@@ -15,7 +15,7 @@ from antiphon.inference.streaming import WatchedAnswer
 from antiphon.inference.words import words_read, words_written
 from antiphon.serve.frames import Message
 
-__all__ = ["OF_TOKENS", "answer_message", "rounded", "watched_message"]
+__all__ = ["OF_TOKENS", "answer_message", "span_message", "watched_message"]
 
 OF_TOKENS = ("tokens", "token_ids", "log_probs")  # lists with a value for each token
 MOST_WEIGHTS = 1_000_000  # of all layers and heads in one answer
@@ -48,7 +48,7 @@ def watched_message(watched: WatchedAnswer, returned: set[str], generator: Gener
     return {**message, "trees": [tree.as_dict() for tree in watched.trees]} if "tree" in returned else message
 
 
-def rounded(values: np.ndarray) -> list[Any]:
+def _rounded(values: np.ndarray) -> list[Any]:
     """An array as nested lists with four decimal places."""
     nested: list[Any] = values.astype(np.float64).round(DIGITS).tolist()
     return nested
@@ -59,19 +59,20 @@ def _seen(answer: Generation, generator: Generator, text: PreparedText) -> Messa
     return {
         "source_tokens": answer.source_tokens,
         "tokens": answer.tokens,
-        "spans": [_span(span) for span in answer.spans],
+        "spans": [span_message(span) for span in answer.spans],
         "source_words": [asdict(word) for word in words_read(generator, text.parts)],
         "words": [asdict(word) for word in words_written(generator.codec.target, answer.token_ids)],
     }
 
 
-def _span(span: SourceSpan) -> Message:
-    """A span without the path of a file, which is the server's own."""
-    return {**asdict(span), "text": span.text if span.kind == "text" else None}
+def span_message(span: SourceSpan) -> Message:
+    """A span without the path of a file, which is the server's own; a video is a row of frames."""
+    grid = (1, span.last - span.first + 1) if span.kind == "frames" else span.grid
+    return {**asdict(span), "grid": grid, "text": span.text if span.kind == "text" else None}
 
 
 def _attention(answer: Generation, seen: Message) -> Message:
-    weights = None if answer.weights is None else rounded(answer.weights)
+    weights = None if answer.weights is None else _rounded(answer.weights)
     message = {**seen, "weights": weights}
     return message if answer.copied is None else {**message, "copied": answer.copied}
 
@@ -87,4 +88,4 @@ def _heads(answer: Generation, seen: Message, flags: list[str]) -> Message | Non
             "shorten the input"
         )
         return None
-    return {**seen, **{kind: None if array is None else rounded(array) for kind, array in found}}
+    return {**seen, **{kind: None if array is None else _rounded(array) for kind, array in found}}

@@ -121,6 +121,12 @@ class Answering:
         payload = {**self._about_one(body), "by": body.by}
         return await self._result(request, "occlusion", body.model, payload, body.timeout)
 
+    async def source(self, request: Request) -> Message:
+        """The sources of an input as the model reads them."""
+        body = await self._read(request, api_schema.SourceRequest)
+        self.server.check_size([body.inputs])
+        return await self._result(request, "source", body.model, {"inputs": [body.inputs]}, body.timeout)
+
     def _about_one(
         self, body: api_schema.AlternativesRequest | api_schema.StepRequest | api_schema.OcclusionRequest
     ) -> Message:

@@ -11,7 +11,7 @@ from antiphon.serve.frames import Message
 
 __all__ = [
     "AlternativesResponse", "ErrorResponse", "GenerateResponse", "InfoResponse", "MapResponse", "ModelList",
-    "OcclusionResponse", "RunsResponse", "ScoreResponse", "SearchResponse", "StepResponse",
+    "OcclusionResponse", "RunsResponse", "ScoreResponse", "SearchResponse", "SourceResponse", "StepResponse",
 ]  # fmt: skip
 
 
@@ -28,7 +28,7 @@ class OneWord(_Open):
 
 
 class OneSpan(_Open):
-    """The positions of one source among `source_tokens`; of a text also itself, of an image its rows and columns."""
+    """The positions of one source among `source_tokens`; of an image and a video also their rows and columns."""
 
     source: int
     kind: str
@@ -213,9 +213,43 @@ class OcclusionResponse(_Open):
     token_ids: list[int]
     log_probs: list[float | None]
     source_tokens: list[str]
+    spans: list[OneSpan]
     parts: list[OnePart]
     differences: list[list[float | None]]
     totals: list[float | None]
+    flags: list[str]
+    model: str
+
+
+class OneSource(_Open):
+    """A source: a text with its tokens; an image, or the frames of a video side by side; or an array as bytes.
+
+    `grid` has the rows and columns of the positions that can be attended to. `values` are [frames][bands] in base64,
+    the lowest band first; a byte b stands for b / 255 of the way from `low` to `high` standard deviations around the
+    mean of its band. `factor` is the number of frames to a position, `seconds` the length of a sound.
+    """
+
+    kind: str
+    text: str | None = None
+    tokens: list[str] | None = None
+    names: list[str] | None = None
+    picture: str | None = None
+    width: int | None = None
+    height: int | None = None
+    grid: tuple[int, int] | None = None
+    values: str | None = None
+    frames: int | None = None
+    bands: int | None = None
+    low: float | None = None
+    high: float | None = None
+    factor: int | None = None
+    seconds: float | None = None
+
+
+class SourceResponse(_Open):
+    """The sources of an input as the model reads them."""
+
+    sources: list[OneSource]
     flags: list[str]
     model: str
 

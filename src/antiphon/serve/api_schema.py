@@ -13,7 +13,7 @@ from antiphon.serve.refusals import Refusal, invalid
 
 __all__ = [
     "OPTION_NAMES", "AlternativesRequest", "GenerateRequest", "MapRequest", "OcclusionRequest", "ScoreRequest",
-    "SearchRequestBody", "StepRequest", "StreamRequest", "json_type", "search_keywords", "too_many",
+    "SearchRequestBody", "SourceRequest", "StepRequest", "StreamRequest", "json_type", "search_keywords", "too_many",
 ]  # fmt: skip
 
 SERVER_DECIDES = ("batch_size", "log_probs")
@@ -164,6 +164,12 @@ class OcclusionRequest(_Body):
     inputs: Input
     answer: GivenAnswer = None
     by: Literal["token", "word"] = Field("token", description="The parts of a text; those of a file are positions.")
+
+
+class SourceRequest(_Body):
+    """The sources of an input as the model reads them."""
+
+    inputs: Input
 
 
 class MapRequest(_Body):

@@ -27,7 +27,7 @@ EXAMPLES, LONGEST_EXAMPLE = 5, 120  # inputs to begin with, and characters of on
 
 
 def model_facts(generator: Generator, runs: list[Path], threads: int) -> Message:
-    """What it reads and writes, how it searches, what can be seen of it, and which weights it has."""
+    """Return its sources and target, its search options, what can be seen of it, and the checksums of its weights."""
     config, engine = generator.config, generator.engine
     parameters = generator.model.parameter_count if isinstance(engine, TorchEngine) else None
     return {

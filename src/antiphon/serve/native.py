@@ -29,7 +29,8 @@ __all__ = [
 
 BODIES: tuple[type[BaseModel], ...] = (
     api_schema.GenerateRequest, api_schema.StreamRequest, api_schema.SearchRequestBody, api_schema.ScoreRequest,
-    api_schema.AlternativesRequest, api_schema.StepRequest, api_schema.OcclusionRequest, api_schema.MapRequest,
+    api_schema.AlternativesRequest, api_schema.StepRequest, api_schema.OcclusionRequest, api_schema.SourceRequest,
+    api_schema.MapRequest,
 )  # fmt: skip
 READING = (400, 401, 403, 408, 413, 415, 500, 503)  # of a route that only reads the key
 ERRORS = (400, 401, 403, 404, 408, 413, 415, 422, 429, 500, 503, 504)
@@ -86,6 +87,7 @@ def routes(server: Server) -> APIRouter:
         ("search", answering.search, api_schema.SearchRequestBody, api_responses.SearchResponse),
         ("explain/step", answering.step, api_schema.StepRequest, api_responses.StepResponse),
         ("explain/occlusion", answering.occlusion, api_schema.OcclusionRequest, api_responses.OcclusionResponse),
+        ("explain/source", answering.source, api_schema.SourceRequest, api_responses.SourceResponse),
         ("map", answering.map, api_schema.MapRequest, api_responses.MapResponse),
     )
     for path, handler, body, response in bodies:

@@ -14,9 +14,10 @@ from antiphon.inference.generator import Generator, PreparedText
 from antiphon.inference.inputs import UnreadableInputError
 from antiphon.inference.occlusion import occlude
 from antiphon.inference.options import LARGEST_BATCH, SearchKeywords
+from antiphon.inference.source_view import view_sources
 from antiphon.inference.streaming import AnswerUpdate, WatchedAnswer, unwatchable, watch_answer
 from antiphon.inference.token_tree import node_dict
-from antiphon.serve.answer_messages import OF_TOKENS, watched_message
+from antiphon.serve.answer_messages import OF_TOKENS, span_message, watched_message
 from antiphon.serve.attachments import Attachments
 from antiphon.serve.batcher import Part
 from antiphon.serve.frames import Message
@@ -54,6 +55,7 @@ class Operations:
             "search": self._search,
             "step": self._step,
             "occlusion": self._occlusion,
+            "source": self._source,
             "map": self._map,
         }
         try:
@@ -212,7 +214,16 @@ class Operations:
         def work(_: list[Any]) -> list[Message]:
             with self.attachments.texts(payload["inputs"]) as [text]:
                 found = occlude(self.generator, text, payload.get("answer"), by=payload.get("by", "token"))
-                return [found.as_dict()]
+                return [{**found.as_dict(), "spans": [span_message(span) for span in found.spans]}]
+
+        return Plan([Part(None, work)], lambda results: cast("Message", results[0]))
+
+    def _source(self, payload: Message) -> Plan:
+        """The sources of an input as the model reads them."""
+
+        def work(_: list[Any]) -> list[Message]:
+            with self.attachments.texts(payload["inputs"]) as [text]:
+                return [view_sources(self.generator, text)]
 
         return Plan([Part(None, work)], lambda results: cast("Message", results[0]))
 

@@ -20,11 +20,11 @@ from antiphon.data.tokenizers import Tokenizer
 from antiphon.errors import UserError
 from antiphon.model_folder import fresh_model
 from antiphon.text import plural
+from antiphon.training.callbacks import missing_trackers
 from antiphon.training.estimate import estimate_training
 from antiphon.training.numerics import cpu_threads, matmul_precision, probe_matmul
 from antiphon.training.run import build_batches
 from antiphon.training.step import ctc_length_warnings, training_step
-from antiphon.training.trackers import missing_trackers
 from antiphon.training.transfer import missing_runs, transfer_weights
 
 __all__ = ["CheckReport", "check_run"]

@@ -23,7 +23,7 @@ from antiphon.inference.generator import Generator
 from antiphon.model_folder import LoadedModel, fresh_model, is_intact, save_config, save_model
 from antiphon.models.decoders.plain import PlainState
 from antiphon.ngrams.joint import JOINT, JointNgrams
-from antiphon.training.callbacks import Callback, DisplayWithCallbacks
+from antiphon.training.callbacks import Callback, DisplayWithCallbacks, missing_trackers, open_trackers
 from antiphon.training.checkpoints import Checkpoint, Checkpoints, Progress
 from antiphon.training.display import Display, StopSignals
 from antiphon.training.endings import Run, is_finished, key_to_go_on, say_problem, train_to_the_end, write_pages
@@ -47,7 +47,6 @@ from antiphon.training.run_folder import (
 )
 from antiphon.training.side_models import joint_of
 from antiphon.training.step import ctc_length_warnings
-from antiphon.training.trackers import missing_trackers, open_trackers
 from antiphon.training.transfer import check_transfer, freeze_parts, refuse_transfer_from_self, transfer_weights
 
 __all__ = ["build_batches", "train_run"]

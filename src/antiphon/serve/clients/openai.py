@@ -36,7 +36,7 @@ __all__ = ["BODIES", "ChatCompletion", "Completion", "error", "routes"]
 
 
 class StreamOptions(BaseModel):
-    """What a stream has beside the answer."""
+    """Extra parts of a stream."""
 
     model_config = ConfigDict(extra="ignore")
 

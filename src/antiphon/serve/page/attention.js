@@ -108,7 +108,7 @@ export class Attention {
     const {output} = state.result;
     const groups = this.params.merged === "1" && output.attention?.words ? output.attention.words : output.tokens.map((text, place) => ({text, first: place, last: place}));
     const weights = groups.map(({first, last}) => found.differences.map((row) => row.slice(first, last + 1).reduce((sum, value) => sum + value, 0)));
-    return {weights, rows: groups.map(({text}) => shown(text)), columns: found.parts.map((part) => shown(part.text)), totals: found.totals, signed: true, scale: Math.max(0.01, ...weights.flat().map(Math.abs)), files: null};
+    return {weights, rows: groups.map(({text}) => shown(text)), columns: found.parts.map((part) => shown(part.text)), totals: found.totals, signed: true, scale: Math.max(0.01, ...weights.flat().map(Math.abs)), files: overParts(found.parts, output.attention?.spans)};
   }
 
   showControls({heads, kinds = [], kind}) {
@@ -160,6 +160,13 @@ export class Attention {
   data() {
     return this.now?.weights && {model: state.model, input: state.result.input, rows: this.now.rows, columns: this.now.columns, weights: this.now.weights};
   }
+}
+
+/** The spans of sources that are no texts, if each of their positions was left out by itself. */
+function overParts(parts, spans) {
+  const files = spans?.filter(({kind}) => ["image", "audio", "frames"].includes(kind)) ?? [];
+  const alone = parts.every(({positions}, place) => positions.length === 1 && positions[0] === place);
+  return files.length && alone ? files : null;
 }
 
 function pick(layers, layer, head) {

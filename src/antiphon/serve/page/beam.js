@@ -105,7 +105,7 @@ export class Beam {
     this.writeLegend(done, greedy);
     this.writeFinished();
     this.writeChanged(done);
-    this.drawMinimap();
+    if (!this.pause) this.drawMinimap();
     this.controls?.show();
     return null;
   }

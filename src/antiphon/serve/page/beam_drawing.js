@@ -90,8 +90,11 @@ export class BeamDrawing {
   }
 
   mark(node, {winner, greedy, locked}) {
-    const {arc: line, box} = this.drawn.get(node.id);
+    const parts = this.drawn.get(node.id);
+    const {arc: line, box} = parts;
     const names = [node.status, winner.has(node.id) && "winner", greedy.has(node.id) && "greedy", locked > node.step && "locked"].filter(Boolean);
+    if (parts.names === names.join(" ")) return;
+    parts.names = names.join(" ");
     line.setAttribute("class", `arc ${names.join(" ")}`);
     box.setAttribute("class", `node ${names.join(" ")}`);
     if (winner.has(node.id)) this.arcs.append(line); // above the paler ones
@@ -99,6 +102,7 @@ export class BeamDrawing {
 
   /** Another tree, in outlines behind this one; nodes that both have are left out. */
   ghost(nodes, beam) {
+    if (!nodes.length && !this.ghostWidth) return;
     const place = layout(nodes, beam);
     const here = new Set(this.nodes.map((node) => pathKey(this.nodes, node)));
     const gone = nodes.filter((node) => node.status !== "pruned" && !here.has(pathKey(nodes, node)));

@@ -76,10 +76,16 @@ export const signed = (value) => mixed((value < 0 ? BELOW : HEAT)[theme()], Math
 
 const pen = document.createElement("canvas").getContext("2d");
 
+const widths = new Map(); // of texts that were measured
+
 /** The width of a text in pixels. */
 export function textWidth(text, size = 14, weight = 400) {
+  const key = `${weight} ${size} ${text}`;
+  if (widths.has(key)) return widths.get(key);
+  if (widths.size > 5000) widths.clear();
   pen.font = `${weight} ${size}px system-ui, sans-serif`;
-  return pen.measureText(text).width;
+  widths.set(key, pen.measureText(text).width);
+  return widths.get(key);
 }
 
 /** The text, cut to a width in pixels. */

@@ -109,7 +109,11 @@ addEventListener("keydown", (event) => {
 /** The models, with the one that the address names: a run is loaded when it is asked. */
 async function withAddressed() {
   const name = new URLSearchParams(location.hash.split("?")[1] ?? "").get("model");
-  if (name) await opened(name).catch((error) => question.showProblem(error));
+  if (!name || !state.runs || state.models.some((model) => model.name === name)) return state.models;
+  const waiting = h("p", {class: "quiet", role: "status"}, `Loading ${name} …`);
+  document.getElementById("question").before(waiting);
+  await opened(name).catch((error) => question.showProblem(error));
+  waiting.remove();
   return state.models;
 }
 

@@ -6,19 +6,19 @@ import {facts, state} from "./store.js";
 const PAUSE = 700; // milliseconds a word, when it is played
 
 /** The drawing of weights [T][S] over the sources that are files; `choose(place)` selects a word. */
-export function drawOver({weights, rows, spans}, source, choose) {
+export function drawOver({weights, rows, files: spans, signed}, source, choose) {
   if (!source) return h("p", {class: "quiet"}, "…");
   if (source.error) return h("p", {class: "quiet"}, source.error.message);
   const parts = spans.map((span) => ({span, read: source.sources[span.source]})).filter(({span}) => span.kind !== "text");
   const most = Math.max(...parts.flatMap(({span}) => weights.flatMap((row) => row.slice(span.first, span.last + 1))));
   const count = Math.max(...parts.map(({span}) => span.last - span.first + 1));
-  const top = Math.max(most, Math.min(1, 4 / count)); // weights that are all alike do not look like a finding
+  const top = Math.max(most, signed ? 0.1 : Math.min(1, 4 / count)); // weights that are all alike do not look like a finding
   const place = Math.min(state.position, rows.length - 1);
   const large = parts.map(({span, read}) => over(span, read, weights[place], top, true));
   const strip = h("div", {class: "film"}, rows.map((name, t) => h("button", {type: "button", class: t === place ? "film-frame here" : "film-frame", "aria-pressed": String(t === place), onclick: () => choose(t)},
     parts.map(({span, read}) => over(span, read, weights[t], top, false)), h("span", {}, shown(name)))));
   return h("div", {class: "over-view"},
-    h("div", {class: "controls"}, player(rows.length, choose), h("span", {class: "quiet"}, `the brighter, the more attention; full brightness is ${number(top)}`, parts.some(({span}) => span.kind === "image") ? "; a cell has also seen its surroundings" : "")),
+    h("div", {class: "controls"}, player(rows.length, choose), h("span", {class: "quiet"}, signed ? `the brighter, the more log p falls without it; full brightness is ${number(top)}` : `the brighter, the more attention; full brightness is ${number(top)}`, parts.some(({span}) => span.kind === "image") ? "; a cell has also seen its surroundings" : "")),
     large, h("p", {class: "over-word"}, rows.slice(0, place + 1).map((name, t) => h("span", {class: t === place ? "now" : ""}, `${shown(name)} `))), strip);
 }
 
@@ -32,7 +32,7 @@ function overImage({grid}, {picture, width, height}, weights, top, large) {
   const [rows, columns] = grid;
   const scale = large ? Math.min(520 / width, 420 / height) : Math.min(96 / width, 80 / height);
   const [w, t] = [width * scale, height * scale];
-  const cells = weights.map((value, index) => s("rect", {x: ((index % columns) * w) / columns, y: (Math.floor(index / columns) * t) / rows, width: w / columns + 0.5, height: t / rows + 0.5, class: "dim", "fill-opacity": (0.85 * (1 - Math.min(1, value / top))).toFixed(3)}, large ? s("title", {}, number(value, 3)) : null));
+  const cells = weights.map((value, index) => s("rect", {x: ((index % columns) * w) / columns, y: (Math.floor(index / columns) * t) / rows, width: w / columns, height: t / rows, class: "dim", "fill-opacity": (0.85 * (1 - Math.min(1, value / top))).toFixed(3)}, large ? s("title", {}, number(value, 3)) : null));
   return s("svg", {class: large ? "over" : "over small-over", viewBox: `0 0 ${w} ${t}`, width: w, height: t, role: "img", "aria-label": "The picture, brighter where the model looks"}, s("image", {href: large ? picture : picture, width: w, height: t, preserveAspectRatio: "none"}), cells);
 }
 

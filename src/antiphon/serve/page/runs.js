@@ -84,7 +84,7 @@ export class Runs {
   async ask(name, button) {
     button.disabled = true;
     fill(button, "loading …");
-    say(`loading ${name}`);
+    say(`Loading ${name}`);
     try {
       const model = await opened(name);
       const next = fromAddress("#answer", [model]);
