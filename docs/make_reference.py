@@ -1,12 +1,13 @@
-"""Write the pages of docs/reference/ from the code: `python docs/make_reference.py`.
+"""Write the pages of docs/reference/ and tests/frozen/openapi.json from the code: `python docs/make_reference.py`.
 
-tests/docs/test_reference.py fails when a page is stale.
+tests/docs/test_reference.py fails when a page is stale, tests/serve/test_serve_schema.py when the schema is.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
+import json
 import re
 from enum import Enum
 from inspect import Parameter
@@ -20,6 +21,7 @@ from typer.models import ArgumentInfo, OptionInfo, ParameterInfo
 import antiphon
 
 FOLDER = Path(__file__).parent / "reference"
+FROZEN = Path(__file__).parents[1] / "tests" / "frozen" / "openapi.json"
 NOTE = "<!-- Written by docs/make_reference.py; edit the code, not this page. -->"
 WIDTH = 100  # of a signature on one line
 YAML_TYPES = {int: "integer", float: "number", str: "text", bool: "boolean", NoneType: "null", dict: "mapping"}
@@ -340,8 +342,21 @@ def shown(value: object) -> str:
     return f"`{list(value) if isinstance(value, tuple) else value}`"
 
 
+# The HTTP API.
+
+
+def openapi() -> str:
+    """The OpenAPI schema of a server."""
+    from antiphon.serve.app import create_app
+    from antiphon.serve.serve_settings import ServedModel, ServeSettings
+
+    settings = ServeSettings(models=(ServedModel("model", (Path("run"),)),))  # it is loaded by no one
+    return json.dumps(create_app(settings, print).openapi(), ensure_ascii=False, indent=1) + "\n"
+
+
 def main() -> None:
-    """Write all pages."""
+    """Write all pages and the schema."""
+    FROZEN.write_text(openapi(), "utf-8")
     FOLDER.mkdir(exist_ok=True)
     for name, content in pages().items():
         (FOLDER / name).write_text(content, "utf-8")

@@ -203,8 +203,8 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"no_repeat": 0}, ["no_repeat: must be at least 1, not 0"]),
     ({"max_ratio": 0.0}, ["max_ratio: must be above 0, not 0"]),
     ({"min_ratio": -1.0}, ["min_ratio: must be above 0, not -1"]),
-    ({"patience": 0.0}, ["patience: must be above 0, not 0; leave it out for a beam that shrinks"]),
-    ({"diversity": 0.0}, ["diversity: must be above 0, not 0; leave it out for one beam"]),
+    ({"patience": 0.0}, ["patience: must be above 0 and at most 1000, not 0; leave it out for a beam that shrinks"]),
+    ({"diversity": 0.0}, ["diversity: must be above 0 and at most 1000, not 0; leave it out for one beam"]),
     ({"coverage": -1.0}, ["coverage: must be at least 0, not -1"]),
     *[
         ({name: value}, [f"{name}: must be a finite number, not {value:g}"])

@@ -303,7 +303,7 @@ class DecodingConfig(Section):
     """Defaults of the search; options of a command override them."""
 
     beam: Positive = Field(5, description="hypotheses kept at each step; 1: greedy")
-    length_penalty: Annotated[float, Field(ge=0.0)] = Field(
+    length_penalty: Annotated[float, Field(ge=0.0, le=10.0)] = Field(
         1.0, description="exponent a of sum(log p) / length^a; 0: the plain sum"
     )
     max_length: Positive = Field(200, description="maximum length of an answer in tokens")

@@ -27,6 +27,7 @@ FLAGS = "flags.json"  # the limits of a model, in its folder
 LOOP_TOKENS, LOOP_TIMES, LOOP_PERIOD = 8, 3, 6  # tokens in all, repetitions, and the longest phrase to look for
 RARE, FEWEST = 1e-4, 3  # a share and a number of training targets: what fewer do is not usual
 ROWS = 100_000  # targets that are compared at a time
+SHOWN = 80  # characters of an unknown symbol: a word may have a million
 LITTLE, MANY = 0.1, 0.5  # attention to a source token over all steps; share of such tokens
 
 
@@ -82,7 +83,8 @@ def unknown_flags(side: str, unknown: list[str]) -> list[str]:
     """A flag for symbols that are not in the vocabulary."""
     if not unknown:
         return []
-    counts = ", ".join(f"{symbol!r} x {count}" for symbol, count in Counter(unknown).most_common(10))
+    frequent = Counter(unknown).most_common(10)
+    counts = ", ".join(f"{symbol[:SHOWN]!r}{'…' * (len(symbol) > SHOWN)} x {count}" for symbol, count in frequent)
     return [f"unknown symbols in the {side}: {counts}"]
 
 

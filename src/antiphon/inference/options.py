@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from antiphon.inference.inputs import Codec
 
 __all__ = [
-    "OPTIONS", "STEP_ENGINES", "Option", "SearchKeywords", "SearchOptions", "is_given",
+    "LARGEST_BATCH", "OPTIONS", "STEP_ENGINES", "Option", "SearchKeywords", "SearchOptions", "is_given",
     "keyword_problems", "search_options",
 ]  # fmt: skip
 
@@ -65,6 +65,14 @@ class Option:
         """The value that has no effect."""
         return False if self.configured else self.default
 
+    def bound(self, value: float) -> float | None:
+        """The bound that a number breaks; None if it is within all."""
+        if self.least is not None and value < self.least:
+            return self.least
+        if self.above is not None and value <= self.above:
+            return self.above
+        return self.most if self.most is not None and value > self.most else None
+
     def wrong_type(self, value: object) -> str | None:
         """The sentence for a value of another type; None has no effect."""
         if value is None:
@@ -83,11 +91,10 @@ class Option:
             return
         if not math.isfinite(value):
             yield f"{self.name}: must be a finite number, not {value:g}"
-        elif self.least is not None and value < self.least:
-            yield f"{self.name}: must be at least {self.least:g}, not {value:g}{hint}"
-        elif (self.above is not None and value <= self.above) or (self.most is not None and value > self.most):
-            most = "" if self.most is None else f" and at most {self.most:g}"
-            yield f"{self.name}: must be above {self.above:g}{most}, not {value:g}{hint}"
+        elif self.bound(value) is not None:
+            bounds = {"at least": self.least, "above": self.above, "at most": self.most}
+            known = " and ".join(f"{word} {bound:g}" for word, bound in bounds.items() if bound is not None)
+            yield f"{self.name}: must be {known}, not {value:g}{hint}"
 
 
 # fmt: off
@@ -105,14 +112,15 @@ class SearchOptions:
     min_ratio: Annotated[float | None, Option(
         "Shortest answer as a multiple of the length of its source, both with </s>.", above=0, reads="source",
         refusal=RENORMALISED)] = None
-    length_penalty: Annotated[float, Option("Exponent a of the score sum(log p) / length^a.", least=0, engines=ALL)]
+    length_penalty: Annotated[float, Option(
+        "Exponent a of the score sum(log p) / length^a.", least=0, most=10, engines=ALL)]
     patience: Annotated[float | None, Option(
         "Keep the beam full until beam x patience hypotheses have finished; "
         "without it the beam shrinks by one for each.",
-        above=0, search="beam", engines=ALL, hint="leave it out for a beam that shrinks")] = None
+        above=0, most=1000, search="beam", engines=ALL, hint="leave it out for a beam that shrinks")] = None
     diversity: Annotated[float | None, Option(
         "Divide the beam into groups; a token costs this much for each earlier group that took it at the same step.",
-        above=0, search="beam", reads="answer", hint="leave it out for one beam")] = None
+        above=0, most=1000, search="beam", reads="answer", hint="leave it out for one beam")] = None
     groups: Annotated[int, Option("Groups of the beam.", least=2, needs="diversity", search="beam")] = 2
     no_repeat: Annotated[int | None, Option(
         "No n-gram of this length occurs twice in an answer.", least=1, reads="answer", refusal=RENORMALISED)] = None
@@ -164,11 +172,12 @@ class SearchOptions:
 
     def longest(self, source: int) -> int:
         """Most tokens of an answer to a source of this many tokens, both with </s>."""
-        return self.max_length if self.max_ratio is None else max(1, min(self.max_length, int(self.max_ratio * source)))
+        return self.max_length if self.max_ratio is None else max(1, int(min(self.max_length, self.max_ratio * source)))
 
     def shortest(self, source: int) -> int:
         """Fewest tokens of an answer to a source of this many tokens, both with </s>."""
-        return self.min_length if self.min_ratio is None else max(self.min_length, math.ceil(self.min_ratio * source))
+        share = 0 if self.min_ratio is None else math.ceil(min(self.max_length, self.min_ratio * source))
+        return max(self.min_length, share)
 
 
 def _kind(hint: Any) -> type:  # noqa: ANN401 (a type or a form of typing)

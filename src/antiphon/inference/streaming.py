@@ -141,4 +141,5 @@ def _watch_part(
     if encoded.skip:
         return pipeline.skipped(encoded), SearchTree(())
     found = pipeline.engine.observe(encoded, prefix, pipeline.options, (*prepared.key, number), observer)
-    return pipeline.build(encoded, found), observer.recorder.tree(found[0])
+    best, *_ = pipeline.rerank(encoded, found)
+    return pipeline.build(encoded, found), observer.recorder.tree(best)

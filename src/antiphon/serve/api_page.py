@@ -6,6 +6,8 @@ from typing import Any
 
 from jinja2 import Environment, select_autoescape
 
+from antiphon.serve.api_schema import json_type
+
 __all__ = ["STYLE", "render"]
 
 STYLE = """
@@ -54,7 +56,12 @@ def _operation(path: str, method: str, operation: dict[str, Any], schema: dict[s
     body = _resolved(first.get("schema", {}), schema)
     required = body.get("required", [])
     fields = [
-        {"name": name, "required": name in required, "type": _type(field), "description": field.get("description", "")}
+        {
+            "name": name,
+            "required": name in required,
+            "type": json_type(field),
+            "description": field.get("description", ""),
+        }
         for name, field in body.get("properties", {}).items()
     ]
     responses = [(status, response.get("description", "")) for status, response in operation["responses"].items()]
@@ -68,16 +75,3 @@ def _resolved(part: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
     name = part.get("$ref", "").rpartition("/")[2]
     found: dict[str, Any] = schema["components"]["schemas"][name] if name else part
     return found
-
-
-def _type(field: dict[str, Any]) -> str:
-    """The types of a field in words."""
-    if "enum" in field:
-        return " or ".join(map(str, field["enum"]))
-    if "const" in field:
-        return str(field["const"])
-    if "anyOf" in field:
-        return " or ".join(dict.fromkeys(_type(part) for part in field["anyOf"] if part.get("type") != "null"))
-    if field.get("type") == "array":
-        return f"list of {_type(field.get('items', {}))}"
-    return str(field.get("type", field.get("$ref", "any").rpartition("/")[2]))

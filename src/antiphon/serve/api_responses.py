@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from antiphon.inference.trace_record import TraceRecord
 from antiphon.serve.frames import Message
@@ -257,7 +257,7 @@ class SourceResponse(_Open):
 class MapResponse(_Open):
     """Points of the inputs; null where the vector is not a point, as of an empty text."""
 
-    points: list[tuple[float, float] | None]
+    points: list[Annotated[list[float], Field(min_length=2, max_length=2)] | None]
     shares: list[float]
     model: str
 

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeVar, cast, get_type_hints
+from typing import Annotated, Any, Literal, cast, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
+from pydantic_core import from_json
 
 from antiphon.inference.options import OPTIONS, SearchKeywords, is_given, keyword_problems
 from antiphon.serve.frames import Message
 from antiphon.serve.refusals import Refusal, invalid
-from antiphon.text import nearest
 
 __all__ = [
     "OPTION_NAMES", "AlternativesRequest", "GenerateRequest", "MapRequest", "OcclusionRequest", "ScoreRequest",
-    "SearchRequestBody", "SourceRequest", "StepRequest", "StreamRequest", "parse", "search_keywords", "too_many",
+    "SearchRequestBody", "SourceRequest", "StepRequest", "StreamRequest", "json_type", "search_keywords", "too_many",
 ]  # fmt: skip
 
 SERVER_DECIDES = ("batch_size", "log_probs")
 OPTION_NAMES = tuple(name for name in OPTIONS if name not in SERVER_DECIDES)
 Returned = Literal["tokens", "token_ids", "log_probs", "attention", "heads", "tree", "flags"]
-MOST_PIECES = 64  # entries of a glossary
+MOST_TERMS = 64  # entries of a glossary
+Term = Annotated[str, Field(max_length=200, pattern=r"\S")]
 RETURNED: Any = Field(
     [],
     alias="return",
-    description="What each output has beside text, score and flags. `attention` is the mean of all layers and heads; "
+    description="What each output has beside text, score and flags. `flags` adds those that need the attention, which "
+    "take another pass. `attention` is the mean of all layers and heads; "
     "`heads` has each of them, and then a long text is not split. Both have the words that the tokens make.",
 )
 PRUNED: Any = Field(3, ge=0, le=50, description="Pruned candidates that each step of the tree shows.")
@@ -40,6 +42,22 @@ Input = Annotated[
 GivenAnswer = Annotated[
     str | list[int] | None, Field(description="A text, or ids of tokens, instead of the model's own answer.")
 ]
+
+
+def _listed(value: object) -> object:
+    """A form has a list of one as its item."""
+    return [value] if isinstance(value, str) else value
+
+
+def _from_text(value: object) -> object:
+    """A form has an object as JSON."""
+    try:
+        return from_json(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+ReturnedList = Annotated[list[Returned], BeforeValidator(_listed)]
 
 
 class _Body(BaseModel):
@@ -63,6 +81,8 @@ def _option(name: str) -> tuple[Any, Any]:
             if part.get("type") in ("integer", "number"):
                 part |= known
 
+    if "list" in str(hint):
+        hint = Annotated[hint, BeforeValidator(_listed)]
     return hint, Field(None, description=option.help + only + default, json_schema_extra=extend)
 
 
@@ -75,12 +95,17 @@ class GenerateRequest(_Options):  # type: ignore[valid-type, misc]
 
     inputs: Input | list[Input] = Field(description="One input or a list; `outputs` has the same shape and order.")
     prefix: Prefix = ""
-    returned: list[Returned] = RETURNED
-    glossary: dict[str, str] = Field(
-        {}, max_length=MOST_PIECES, description="Where a key occurs in an input, its value must occur in the answer."
+    returned: ReturnedList = RETURNED
+    glossary: Annotated[dict[Term, Term], BeforeValidator(_from_text)] = Field(
+        {},
+        max_length=MOST_TERMS,
+        description="Where a key occurs in an input as a word, its value must occur in the answer; flags name those "
+        "that do not.",
     )
     protect: bool = Field(
-        False, description="Bring placeholders and tags, such as {name}, %d and <b>, into the answer unchanged."
+        False,
+        description="Bring placeholders and tags, such as {name}, %d and <b>, into the answer unchanged. Where the "
+        "model loses one, the text is answered without them and they are put back by their places.",
     )
 
 
@@ -89,7 +114,7 @@ class StreamRequest(_Options):  # type: ignore[valid-type, misc]
 
     inputs: Input
     prefix: Prefix = ""
-    returned: list[Returned] = RETURNED
+    returned: ReturnedList = RETURNED
     search: bool = Field(False, description="Also send each node of the search tree.")
     pruned: int = PRUNED
 
@@ -99,7 +124,7 @@ class SearchRequestBody(_Options):  # type: ignore[valid-type, misc]
 
     inputs: Input
     prefix: Prefix = ""
-    returned: list[Returned] = RETURNED
+    returned: ReturnedList = RETURNED
     pruned: int = PRUNED
 
 
@@ -150,46 +175,23 @@ class SourceRequest(_Body):
 class MapRequest(_Body):
     """Sentences as points in the plane."""
 
-    inputs: list[Input] = Field(min_length=3)
-    pool: Literal["mean", "last"] | None = None
+    inputs: list[Input] = Field(min_length=2)
+    pool: Literal["last", "mean", "max"] | None = Field(
+        None, description="The vector of a sentence: the last of its states, their mean or their maximum."
+    )
 
 
-Body = TypeVar("Body", bound=BaseModel)
-
-
-def parse(body: type[Body], values: Message) -> Body:
-    """The request in a body; Refusal (422) with a sentence for each field that is wrong."""
-    try:
-        return body.model_validate(values)
-    except ValidationError as error:
-        names = [field.alias or name for name, field in body.model_fields.items()]
-        found: dict[str, tuple[str, Any, Any]] = {}
-        for one in error.errors(include_url=False):
-            place = ".".join(str(part) for part in one["loc"] if not _is_branch(part))
-            found.setdefault(place, (_sentence(place, one["type"], one["msg"], names), _limit(one), one["input"]))
-    [(first, (_, limit, given)), *_] = found.items()
-    refusal = invalid([sentence for sentence, _, _ in found.values()], param=first.split(".")[0])
-    refusal.limit, refusal.given = limit, given if isinstance(given, int | float | bool) else None
-    raise refusal
-
-
-def _is_branch(part: str | int) -> bool:
-    """A part of pydantic's path that names a member of a union."""
-    return isinstance(part, str) and (part in ("str", "int", "float", "bool") or "[" in part)
-
-
-def _sentence(place: str, kind: str, message: str, names: list[str]) -> str:
-    if kind == "extra_forbidden":
-        close = nearest(place, names)
-        return f"{place}: there is no such field" + (f"; did you mean {close!r}?" if close else "")
-    if kind == "missing":
-        return f"{place}: is missing; give it"
-    plain = message.removeprefix("Input ").removeprefix("should be ").removeprefix("should ")
-    return f"{place}: must be {plain}" if message.startswith("Input should be") else f"{place}: {message.lower()}"
-
-
-def _limit(error: Any) -> Any:  # noqa: ANN401 (of pydantic, any number)
-    return next((value for name, value in error.get("ctx", {}).items() if name in ("ge", "gt", "le", "lt")), None)
+def json_type(field: Message) -> str:
+    """The types of a field of a schema in words."""
+    if "enum" in field:
+        return " or ".join(map(str, field["enum"]))
+    if "const" in field:
+        return str(field["const"])
+    if "anyOf" in field:
+        return " or ".join(dict.fromkeys(json_type(part) for part in field["anyOf"] if part.get("type") != "null"))
+    if field.get("type") == "array":
+        return f"list of {json_type(field.get('items', {}))}"
+    return str(field.get("type", field.get("$ref", "any").rpartition("/")[2]))
 
 
 def search_keywords(body: BaseModel) -> SearchKeywords:
@@ -199,10 +201,10 @@ def search_keywords(body: BaseModel) -> SearchKeywords:
     if not problems:
         return cast("SearchKeywords", given)
     refusal = invalid(problems)
-    name = str(refusal.param)
-    if (option := OPTIONS.get(name)) is not None:
-        limits = (option.least, option.above, option.most, option.choices or None)
-        refusal.limit, refusal.given = next((one for one in limits if one is not None), None), given.get(name)
+    option, value = OPTIONS.get(str(refusal.param)), given.get(str(refusal.param))
+    if option is not None and isinstance(value, int | float):
+        refusal.limit = option.bound(value)
+        refusal.given = None if refusal.limit is None else value
     raise refusal
 
 

@@ -61,6 +61,7 @@ def create_app(settings: ServeSettings, log: Log) -> FastAPI:
 
     app = FastAPI(
         title="Antiphon", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None,
+        redirect_slashes=False,
         description="Answers, scores and explanations of sequence-to-sequence models.",
     )  # fmt: skip
     app.state.server = server
@@ -154,8 +155,14 @@ async def _answer_error(request: Request, error: Exception) -> Response:
         return error_response(request, Refusal(404, "unknown_path", problem))
     if error.status_code == 405:
         refusal = Refusal(405, "wrong_method", f"{request.method} is not for this path; /docs says what is")
-        return error_response(request, refusal, dict(error.headers or {}))
+        return error_response(request, refusal, {"Allow": _allowed(request) or (error.headers or {}).get("allow", "")})
     return error_response(request, Refusal(error.status_code, "invalid_request", str(error.detail)))
+
+
+def _allowed(request: Request) -> str:
+    """The methods of a path, of which some have a route each."""
+    path = getattr(request.scope.get("route"), "path", "")
+    return ", ".join(sorted(method.upper() for method in request.app.openapi()["paths"].get(path, ())))
 
 
 def error_response(request: Request, refusal: Refusal, headers: dict[str, str] | None = None) -> Response:

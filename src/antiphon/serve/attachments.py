@@ -36,6 +36,12 @@ class Attachments:
         self.kinds = [source.kind for source in config.data.sources]
         self.names = source_names(config)
 
+    def translated(self, given: ClientInput) -> str | None:
+        """The text of an input, if the model reads one text; None for files, several sources and prompts."""
+        if self.kinds != ["text"]:
+            return None
+        return given if isinstance(given, str) else given.get(self.names[0], "")
+
     @contextmanager
     def texts(self, inputs: list[ClientInput]) -> Iterator[list[str]]:
         """The texts of the inputs, which hold as long as the context; Refusal for what cannot be one."""

@@ -18,6 +18,7 @@ from antiphon.errors import UserError
 from antiphon.serve.frames import Message, pack, receive_frame
 from antiphon.serve.refusals import Refusal
 from antiphon.serve.serve_settings import ServedModel, ServeSettings
+from antiphon.text import plural
 
 __all__ = ["Log", "Model", "Queue"]
 
@@ -202,7 +203,7 @@ class Model:
         seconds = sum(seconds for _, seconds in self._speeds) / max(1, self.settings.threads)
         soon = math.ceil(self.queue.used / 2 * seconds / inputs) if inputs else 1
         return Refusal(
-            429, "queue_full", f"{self.queue.used} inputs are waiting for {self.name}; try again soon",
+            429, "queue_full", f"{self.name} has {plural(self.queue.used, 'inputs')} to answer; try again soon",
             retry_after=min(60, max(1, soon)), depth=self.queue.used, limit=self.queue.limit,
         )  # fmt: skip
 

@@ -12,7 +12,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel
 from pydantic_core import to_json
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from antiphon._version import __version__
 from antiphon.serve import api_page, api_responses, api_schema, server_metrics
@@ -22,13 +22,17 @@ from antiphon.serve.models import Model
 from antiphon.serve.refusals import Refusal, invalid
 from antiphon.serve.server import Server
 
-__all__ = ["BODIES", "TimedStream", "documented", "event_stream", "json_response", "json_rows", "model_facts", "routes"]
+__all__ = [
+    "BODIES", "READING", "TimedStream", "documented", "event_stream", "json_response", "json_rows", "model_facts",
+    "routes",
+]  # fmt: skip
 
 BODIES: tuple[type[BaseModel], ...] = (
     api_schema.GenerateRequest, api_schema.StreamRequest, api_schema.SearchRequestBody, api_schema.ScoreRequest,
     api_schema.AlternativesRequest, api_schema.StepRequest, api_schema.OcclusionRequest, api_schema.SourceRequest,
     api_schema.MapRequest,
 )  # fmt: skip
+READING = (400, 401, 403, 408, 413, 415, 500, 503)  # of a route that only reads the key
 ERRORS = (400, 401, 403, 404, 408, 413, 415, 422, 429, 500, 503, 504)
 
 
@@ -42,16 +46,34 @@ def json_rows(rows: list[Message]) -> Response:
     return Response(to_json(rows, inf_nan_mode="null"), media_type="application/json")
 
 
+MEANINGS = {
+    200: "The answer.",
+    400: "The body cannot be read; for clients of DeepL and LibreTranslate also: a value is wrong.",
+    401: "The key is missing or wrong.",
+    403: "The Host header is wrong; for clients of DeepL and LibreTranslate: the key is missing or wrong.",
+    404: "There is no such model.",
+    408: "The body has come too slowly.",
+    413: "There is too much of something: the error says of what, and how much is taken.",
+    415: "The content type is not read here.",
+    422: "A value is wrong: the error says which, why, and what to do.",
+    429: "The queue is full; Retry-After says when to try again.",
+    500: "A bug in Antiphon; its log has the details, beside the id of the request.",
+    503: "A model is loading, or the server is stopping; Retry-After says when to try again.",
+    504: "There was no answer in time.",
+}
+
+
 def documented(
-    body: type[BaseModel] | None, response: type[BaseModel], error: type[BaseModel], errors: tuple[int, ...] = ERRORS
-) -> dict[str, Any]:
-    """The entry of a route in the OpenAPI schema."""
-    known: dict[str, Any] = {"responses": {200: {"model": response}, **{status: {"model": error} for status in errors}}}
+    body: type[BaseModel] | None, response: object, error: type[BaseModel], errors: tuple[int, ...] = ERRORS,
+    kinds: tuple[str, ...] = ("application/json", "multipart/form-data", "application/x-www-form-urlencoded"),
+) -> dict[str, Any]:  # fmt: skip
+    """The entry of a route in the OpenAPI schema; `response` is a model, or a list of one."""
+    models = {200: response, **dict.fromkeys(errors, error)}
+    responses = {status: {"model": model, "description": MEANINGS[status]} for status, model in models.items()}
+    known: dict[str, Any] = {"responses": responses}
     if body is not None:
         reference = {"schema": {"$ref": f"#/components/schemas/{body.__name__}"}}
-        kinds = ("application/json", "multipart/form-data", "application/x-www-form-urlencoded")
-        content = dict.fromkeys(kinds, reference)
-        known["openapi_extra"] = {"requestBody": {"required": True, "content": content}}
+        known["openapi_extra"] = {"requestBody": {"required": True, "content": dict.fromkeys(kinds, reference)}}
     return {**known, "response_model": None}
 
 
@@ -120,15 +142,17 @@ def _add_state_routes(router: APIRouter, server: Server) -> None:
         return json_response(request.app.openapi())
 
     state: dict[int | str, dict[str, Any]] = {200: {"description": "Yes."}, 503: {"description": "Not now."}}
-    router.add_api_route(
-        "/info", info, **documented(None, api_responses.InfoResponse, api_responses.ErrorResponse, (401, 403))
-    )
-    router.add_api_route("/livez", livez, responses={200: {"description": "Yes."}}, response_model=None)
+    alive: dict[int | str, dict[str, Any]] = {200: {"description": "Yes."}}
+    known = documented(None, api_responses.InfoResponse, api_responses.ErrorResponse, READING)
+    router.add_api_route("/info", info, summary="Limits, languages, versions and models.", **known)
+    router.add_api_route("/livez", livez, summary="The process runs.", responses=alive, response_model=None)
     for path in ("/readyz", "/health"):
-        router.add_api_route(path, readyz, responses=state, response_model=None, name=path[1:])
-    router.add_api_route(
-        "/metrics", numbers, response_model=None, responses={401: {"model": api_responses.ErrorResponse}}
-    )
+        told = "Every model is loaded and the server is not stopping."
+        router.add_api_route(path, readyz, summary=told, responses=state, response_model=None, name=path[1:])
+    metrics = documented(None, api_responses.ErrorResponse, api_responses.ErrorResponse, READING)
+    metrics["responses"][200] = {"description": "In the text format of Prometheus.", "content": {"text/plain": {}}}
+    told = "Requests, batches, queues and models as numbers."
+    router.add_api_route("/metrics", numbers, summary=told, response_class=PlainTextResponse, **metrics)
     for path, handler in (("/docs", docs), ("/docs/style.css", style), ("/openapi.json", openapi)):
         router.add_api_route(path, handler, include_in_schema=False)
 
@@ -136,9 +160,6 @@ def _add_state_routes(router: APIRouter, server: Server) -> None:
 def _add_run_routes(router: APIRouter, server: Server) -> None:
     """The routes of the runs below the folders that are served."""
     listing = server.runs.listing
-    documented_runs = documented(
-        None, api_responses.RunsResponse, api_responses.ErrorResponse, (401, 403, 404, 422, 503)
-    )
 
     async def runs(request: Request) -> Response:
         await server.read(request)
@@ -165,9 +186,22 @@ def _add_run_routes(router: APIRouter, server: Server) -> None:
         await model.wait_until_ready(server.settings.timeout)
         return json_response(model_facts(model))
 
-    for path, handler in (("runs", runs), ("run", run), ("run/log", log), ("runs/compare", compare)):
-        router.add_api_route(f"/v1/{path}", handler, methods=["GET"], name=path, **documented_runs)
-    router.add_api_route("/v1/run/open", open_run, methods=["POST"], name="run/open", **documented_runs)
+    added: tuple[tuple[str, str, Any, Any, tuple[str, ...], str], ...] = (
+        ("GET", "runs", runs, api_responses.RunsResponse, (), "Runs below the folders that are served."),
+        ("GET", "run", run, Message, ("name",), "Configuration, scores and samples of a run."),
+        ("GET", "run/log", log, Message, ("name", "after"), "Lines of a run's log behind the `next` of the last."),
+        ("GET", "runs/compare", compare, Message, ("one", "other"), "Keys in which two configurations differ."),
+        ("POST", "run/open", open_run, Message, ("name",), "Load the weights of a run, so that it can be asked."),
+    )
+    for method, path, handler, response, fields, told in added:
+        known = documented(None, response, api_responses.ErrorResponse, (*READING, 404, 422))
+        known["openapi_extra"] = {"parameters": [query_parameter(name) for name in fields]}
+        router.add_api_route(f"/v1/{path}", handler, methods=[method], name=path, summary=told, **known)
+
+
+def query_parameter(name: str) -> Message:
+    """A field of a query in the OpenAPI schema; only `after` may be left out."""
+    return {"name": name, "in": "query", "required": name != "after", "schema": {"type": "string"}}
 
 
 def run_name(values: Message, field: str = "name") -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any, cast
 
 from antiphon.errors import UserError
@@ -13,17 +13,18 @@ from antiphon.inference.explain_step import explain_step
 from antiphon.inference.generator import Generator, PreparedText
 from antiphon.inference.inputs import UnreadableInputError
 from antiphon.inference.occlusion import occlude
-from antiphon.inference.options import SearchKeywords, SearchOptions
+from antiphon.inference.options import LARGEST_BATCH, SearchKeywords
 from antiphon.inference.source_view import view_sources
-from antiphon.inference.streaming import AnswerUpdate, unwatchable, watch_answer
+from antiphon.inference.streaming import AnswerUpdate, WatchedAnswer, unwatchable, watch_answer
 from antiphon.inference.token_tree import node_dict
-from antiphon.serve.answer_messages import OF_TOKENS, answer_message, span_message, watched_message
+from antiphon.serve.answer_messages import OF_TOKENS, span_message, watched_message
 from antiphon.serve.attachments import Attachments
 from antiphon.serve.batcher import Part
 from antiphon.serve.frames import Message
+from antiphon.serve.protect import Asked, PieceSearch, glossary_phrases
 from antiphon.serve.refusals import Refusal, invalid
 
-__all__ = ["Emit", "Operations", "Plan"]
+__all__ = ["Emit", "Operations", "Plan", "refusal_of_error"]
 
 Emit = Callable[[str, Message], None]  # sends an event of a stream: its name and data
 PRUNED = 3  # candidates among the nodes of each step of a tree
@@ -61,31 +62,34 @@ class Operations:
             if operation == "stream":
                 return self._stream(payload, emit)
             return methods[operation](payload)
-        except UnreadableInputError as error:
-            raise invalid(unreadable(error), code="unreadable_input", param="inputs") from error
         except UserError as error:
-            raise invalid(error.problems) from error
+            raise refusal_of_error(error) from error
 
     def _generate(self, payload: Message) -> Plan:
         returned = set(payload.get("return", ()))
         pipeline = self._pipeline(payload)
-        texts = self._prepare(payload, pipeline)
         if "tree" in returned:
             refuse_unwatchable(self.generator, pipeline, "return")
-            parts = [self._watched_part(text, pipeline, returned) for text in texts]
-            return Plan(parts, lambda results: {"outputs": results})
-        work = self._answers(pipeline, returned)
-        group = (pipeline.options, pipeline.weights, frozenset(returned))
-        width = pipeline.options.width
-        parts = [Part(text, work, (*group, prompt_length(text)), text.length, width) for text in texts]
+        parts = [self._part(asked, own, payload, returned) for asked, own in self._asked(payload, pipeline)]
         return Plan(parts, lambda results: {"outputs": results})
 
-    def _answers(self, pipeline: AnswerPipeline, returned: set[str]) -> Callable[[list[PreparedText]], list[Message]]:
-        def work(texts: list[PreparedText]) -> list[Message]:
-            answers = zip(texts, self.generator.answer(texts, pipeline), strict=True)
-            return [answer_message(answer, returned, self.generator, text) for text, answer in answers]
+    def _part(self, asked: Asked, pipeline: AnswerPipeline, payload: Message, returned: set[str]) -> Part:
+        """An input with those that are answered alike; a search whose steps are seen is alone."""
+        restore, tree = bool(payload.get("protect")), "tree" in returned
+        search = PieceSearch(self.generator, pipeline, partial(self._search_texts, tree=tree), restore)
 
-        return work
+        def work(many: list[Asked]) -> list[Message]:
+            return [self._message(found, returned, text) for found, text in search.run(many)]
+
+        if tree:
+            return Part(asked, work)
+        group = (pipeline.options, frozenset(returned), restore, prompt_length(asked.text))
+        return Part(asked, work, group, asked.text.length, pipeline.options.width)
+
+    def _search_texts(self, texts: list[PreparedText], pipeline: AnswerPipeline, *, tree: bool) -> list[WatchedAnswer]:
+        if tree:
+            return [watch_answer(self.generator, text, pipeline, pruned=PRUNED) for text in texts]
+        return [WatchedAnswer(answer, ()) for answer in self.generator.answer(texts, pipeline)]
 
     def _watched_part(
         self,
@@ -99,10 +103,43 @@ class Operations:
 
         def work(_: list[Any]) -> list[Message]:
             most = pruned if "tree" in returned else 0
-            watched = watch_answer(self.generator, text, pipeline, update, pruned=most)
-            return [watched_message(watched, returned, self.generator, text)]
+            found = watch_answer(self.generator, text, pipeline, update, pruned=most)
+            return [self._message(found, returned, text)]
 
         return Part(None, work)
+
+    def _message(self, found: WatchedAnswer, returned: set[str], text: PreparedText) -> Message:
+        return watched_message(found, returned, self.generator, text)
+
+    def _asked(self, payload: Message, pipeline: AnswerPipeline) -> list[tuple[Asked, AnswerPipeline]]:
+        """Each input with the terms of the glossary that it needs, and the search that brings them in."""
+        glossary = payload.get("glossary") or {}
+        texts = [self.attachments.translated(given) for given in payload["inputs"]]
+        if self.generator.codec.labels is not None:
+            texts = [None] * len(texts)
+        if glossary and None in texts:
+            raise invalid("glossary: only for models that turn a text into another; leave it out", param="glossary")
+        pipelines: dict[tuple[str, ...], AnswerPipeline] = {(): pipeline}
+        found = []
+        for given, text in zip(texts, self._prepare(payload, pipeline), strict=True):
+            phrases = glossary_phrases(glossary, given or "")
+            if (key := tuple(phrases)) not in pipelines:
+                pipelines[key] = self._with_phrases(payload, phrases, pipeline)
+            found.append((Asked(given or "", text, phrases), pipelines[key]))
+        return found
+
+    def _with_phrases(self, payload: Message, phrases: list[str], pipeline: AnswerPipeline) -> AnswerPipeline:
+        """The search for answers that have these phrases: as many as the model can write in one answer."""
+        target, options = self.generator.codec.target, payload.get("options", {})
+        known = [phrase for phrase in phrases if target.encode(phrase) and not target.unknown(phrase)]
+        while known:
+            try:
+                return self._pipeline(
+                    {**payload, "options": {**options, "require": [*(options.get("require") or []), *known]}}
+                )
+            except (UserError, Refusal):
+                known.pop()
+        return pipeline
 
     def _stream(self, payload: Message, emit: Emit) -> Plan:
         """The answer to one text, while it is written."""
@@ -110,15 +147,17 @@ class Operations:
         pipeline = self._pipeline(payload)
         [text] = self._prepare(payload, pipeline)
         shown = payload.get("search", False)
-        if shown:
-            refuse_unwatchable(self.generator, pipeline, "search")
+        if shown or "tree" in returned:
+            refuse_unwatchable(self.generator, pipeline, "search" if shown else "return")
             returned.add("tree")
         if unwatchable(self.generator, pipeline):  # the answer comes as one
-            work = self._answers(pipeline, returned)
-            return Plan([Part(text, work)], lambda results: {"output": results[0]})
+
+            def work(_: list[Any]) -> list[Message]:
+                return [self._message(one, returned, text) for one in self._search_texts([text], pipeline, tree=False)]
+
+            return Plan([Part(None, work)], lambda results: {"output": results[0]})
         update = update_sender(emit, search=shown)
-        pruned = payload.get("pruned", PRUNED)
-        part = self._watched_part(text, pipeline, returned, update, pruned)
+        part = self._watched_part(text, pipeline, returned, update, payload.get("pruned", PRUNED))
         return Plan([part], lambda results: {"output": results[0]})
 
     def _search(self, payload: Message) -> Plan:
@@ -212,34 +251,34 @@ class Operations:
         """The search of a request; Refusal if it would be too large."""
         returned = payload.get("return", ())
         keywords = cast("SearchKeywords", dict(payload.get("options", {})))
+        self._refuse_large(cast("Message", keywords))
         shown = not {"log_probs", "tree"}.isdisjoint(returned) or payload.get("search", False)
-        options = self.generator.search_options({**keywords, "log_probs": shown})
-        self._refuse_large(options)
-        weights, heads, engine = "attention" in returned, "heads" in returned, self.generator.engine
-        if weights and not engine.has_attention:
+        options = self.generator.search_options({**keywords, "log_probs": shown, "batch_size": 1})
+        fitting = max(1, LARGEST_BATCH // (options.width * options.max_length))
+        options = replace(options, batch_size=min(self.generator.config.decoding.batch_size, fitting))
+        engine, heads = self.generator.engine, "heads" in returned
+        if "attention" in returned and not engine.has_attention:
             raise invalid("return: this model returns no attention; leave attention out", param="return")
         if heads and not engine.has_heads:
             raise invalid("return: this model returns no single layers and heads; leave heads out", param="return")
+        weights = engine.has_attention and not {"attention", "flags"}.isdisjoint(returned)
         return self.generator.pipeline(options, weights=weights, heads=heads)
 
-    def _refuse_large(self, options: SearchOptions) -> None:
-        size = options.width * options.n_best * options.max_length
+    def _refuse_large(self, keywords: Message) -> None:
+        decoding, n_best = self.generator.config.decoding, keywords.get("n_best") or 1
+        wide, width = "beam", keywords.get("beam") or decoding.beam
+        if keywords.get("sample"):
+            wide, width = ("samples", keywords.get("samples") or 1) if keywords.get("mbr") else ("n_best", 1)
+        size = max(width, n_best) * n_best * (keywords.get("max_length") or decoding.max_length)
         if size > self.most_positions:
-            wide = "samples" if options.sample else "beam"
-            raise Refusal(
-                413,
-                "too_large",
-                f"{wide} x n_best x max_length is {size:,}, this server computes at most {self.most_positions:,}; "
-                f"lower one of them",
-                param=wide,
-                limit=self.most_positions,
-                given=size,
-            )
+            product = f"{'samples' if keywords.get('sample') else 'beam'} x n_best x max_length"
+            problem = f"{product} is {size:,}, this server computes at most {self.most_positions:,}; lower one of them"
+            raise Refusal(413, "too_large", problem, param=wide, limit=self.most_positions, given=size)
 
     def _prepare(self, payload: Message, pipeline: AnswerPipeline) -> list[PreparedText]:
         with self.attachments.texts(payload["inputs"]) as texts:
             prefixes = self.generator.encode_prefixes(payload.get("prefix", ""), len(texts))
-            return self.generator.prepare(texts, prefixes, pipeline, 0, Counter())
+            return self.generator.prepare(texts, prefixes, pipeline)
 
 
 def refuse_unwatchable(generator: Generator, pipeline: AnswerPipeline, param: str) -> None:
@@ -253,9 +292,18 @@ def prompt_length(text: PreparedText) -> int:
     return len(text.parts[0].prompt)
 
 
-def unreadable(error: UnreadableInputError) -> list[str]:
-    """The problems without the paths of the files, which are the server's own."""
-    return [f"inputs[{number - 1}]: {fact}" for number, _, fact in error.faults]
+def refusal_of_error(error: UserError) -> Refusal:
+    """422 with the problems of an error, without the paths of files, which are the server's own."""
+    if isinstance(error, UnreadableInputError):
+        problems = [f"inputs[{number - 1}]: {fact}" for number, _, fact in error.faults]
+        return invalid(problems, code="unreadable_input", param="inputs")
+    # The map of Python calls its inputs sentences.
+    return invalid(
+        [
+            "inputs" + problem.removeprefix("sentences") if problem.startswith("sentences:") else problem
+            for problem in error.problems
+        ]
+    )
 
 
 def update_sender(emit: Emit, *, search: bool) -> Callable[[AnswerUpdate], None]:

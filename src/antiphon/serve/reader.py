@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from typing import Any
+from typing import Any, TypeVar
 
+from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 from starlette.datastructures import FormData, QueryParams, UploadFile
-from starlette.formparsers import MultiPartException
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message as ASGIMessage
 
+from antiphon.serve.api_schema import json_type
 from antiphon.serve.frames import Message
-from antiphon.serve.refusals import Refusal
+from antiphon.serve.refusals import Refusal, invalid
+from antiphon.text import nearest
 
-__all__ = ["ClientGone", "read_values"]
+__all__ = ["Body", "ClientGone", "parse", "read_values"]
 
+BOM = b"\xef\xbb\xbf"
 BODY_SECONDS = 30.0  # for the whole body
+LONGEST_NAME = 100  # of a field in a sentence
 MOST_FILES, MOST_FIELDS = 64, 256
+Body = TypeVar("Body", bound=BaseModel)
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
@@ -29,8 +35,8 @@ class ClientGone(Exception):  # noqa: N818 - nobody waits for an answer any more
 async def read_values(request: Request, most: int) -> Message:
     """The fields of the body and of the query; those of the body win.
 
-    A field that a form or query has several times is a list; a file is its base64. Refusal if the body is too large,
-    too slow or not what its content type says.
+    A field that a form or query has several times is a list; a file is its base64, or its text. Refusal if the body is
+    too large, too slow or not what its content type says.
     """
     body = await _read_body(request, most)
     return {**_fields(request.query_params), **await _parse(request, body, most)}
@@ -75,7 +81,7 @@ async def _parse(request: Request, body: bytes, most: int) -> Message:
 
 def _parse_json(body: bytes) -> Message:
     try:
-        values = from_json(body)
+        values = from_json(body.removeprefix(BOM))
     except ValueError as error:
         raise Refusal(400, "invalid_json", f"the body is not JSON: {error}; send an object in UTF-8") from None
     if not isinstance(values, dict):
@@ -91,12 +97,17 @@ async def _parse_form(request: Request, body: bytes, most: int) -> Message:
     try:
         async with again.form(max_files=MOST_FILES, max_fields=MOST_FIELDS, max_part_size=most) as form:
             return {name: await _field(form, name) for name in dict.fromkeys(form.keys())}
-    except (MultiPartException, ValueError, KeyError) as error:
-        raise Refusal(400, "invalid_form", f"the form cannot be read: {error}; check its boundary and fields") from None
+    except HTTPException as error:
+        raise _bad_form(error.detail) from None
     except Exception as error:  # of the parser: each version has others
-        if type(error).__module__.partition(".")[0] not in ("python_multipart", "multipart", "starlette"):
+        if type(error).__module__.partition(".")[0] not in ("builtins", "python_multipart", "multipart", "starlette"):
             raise
-        raise Refusal(400, "invalid_form", "the form cannot be read; check its boundary and its fields") from None
+        raise _bad_form(type(error).__name__) from None
+
+
+def _bad_form(reason: str) -> Refusal:
+    problem = f"the form cannot be read ({reason}); check its boundary and its fields"
+    return Refusal(400, "invalid_form", problem)
 
 
 async def _field(form: FormData, name: str) -> str | list[str]:
@@ -105,10 +116,64 @@ async def _field(form: FormData, name: str) -> str | list[str]:
 
 
 async def _value(value: UploadFile | str) -> str:
-    return value if isinstance(value, str) else base64.b64encode(await value.read()).decode()
+    """A field as it is, a file of text as its text, another file as its base64."""
+    if isinstance(value, str):
+        return value
+    content = await value.read()
+    if not (value.content_type or "").startswith("text/"):
+        return base64.b64encode(content).decode()
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise Refusal(400, "invalid_form", "a file of the form is no text in UTF-8; send it as such") from None
 
 
 def _fields(query: QueryParams) -> dict[str, Any]:
     """A field that occurs several times is a list."""
     values = {name: query.getlist(name) for name in query}
     return {name: found[0] if len(found) == 1 else found for name, found in values.items()}
+
+
+def parse(body: type[Body], values: Message) -> Body:
+    """The request in a body; Refusal (422) with a sentence for each field that is wrong."""
+    try:
+        return body.model_validate(values)
+    except ValidationError as error:
+        found: dict[str, tuple[str, Any]] = {}
+        for one in error.errors(include_url=False):
+            several = one["type"] != "extra_forbidden" and any(map(_is_branch, one["loc"]))
+            path = ".".join(map(str, one["loc"])).removesuffix("[key]").strip(".")
+            place = str(one["loc"][0]) if several else path[:LONGEST_NAME]
+            found.setdefault(place, (_several(body, place) if several else _sentence(body, place, one), one))
+    [(first, (_, one)), *_] = found.items()
+    refusal = invalid([sentence for sentence, _ in found.values()], param=first.split(".")[0])
+    refusal.limit, given = _limit(one), one["input"]
+    refusal.given = given if isinstance(given, int | float | bool) else None
+    raise refusal
+
+
+def _is_branch(part: str | int) -> bool:
+    """A part of pydantic's path that names a member of a union."""
+    return isinstance(part, str) and (part in ("str", "int", "float", "bool") or "[" in part[1:])
+
+
+def _several(body: type[BaseModel], name: str) -> str:
+    """The sentence for a field of which there are several forms."""
+    return f"{name}: must be {json_type(body.model_json_schema()['properties'][name])}; /docs says more"
+
+
+def _sentence(body: type[BaseModel], place: str, error: Any) -> str:  # noqa: ANN401 (of pydantic)
+    kind, message = error["type"], error["msg"].replace(" after validation", "")
+    if kind == "extra_forbidden":
+        close = nearest(place, [field.alias or name for name, field in body.model_fields.items()])
+        return f"{place}: there is no such field" + (f"; did you mean {close!r}?" if close else "")
+    if kind == "missing":
+        return f"{place}: is missing; give it"
+    if kind == "string_pattern_mismatch":
+        return f"{place}: must not be blank; leave it out"
+    plain = message.removeprefix("Input ").removeprefix("should be ").removeprefix("should ")
+    return f"{place}: must be {plain}" if message.startswith("Input should be") else f"{place}: {message.lower()}"
+
+
+def _limit(error: Any) -> Any:  # noqa: ANN401 (of pydantic, any number)
+    return next((value for name, value in error.get("ctx", {}).items() if name in ("ge", "gt", "le", "lt")), None)

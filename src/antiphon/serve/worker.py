@@ -24,7 +24,7 @@ from antiphon.inference.generator import Generator
 from antiphon.serve.batcher import Batcher, BatchLimits, Request
 from antiphon.serve.frames import Message, pack, read_frame
 from antiphon.serve.model_facts import model_facts
-from antiphon.serve.operations import Operations
+from antiphon.serve.operations import Operations, refusal_of_error
 from antiphon.serve.refusals import Refusal, bug
 
 __all__ = ["ModelWorker", "main"]
@@ -97,7 +97,7 @@ class ModelWorker:
     def _fail(self, number: int, error: Exception) -> None:
         self._requests.pop(number, None)
         if isinstance(error, UserError):
-            error = Refusal(422, "invalid_value", error.problems)
+            error = refusal_of_error(error)
         if not isinstance(error, Refusal):
             # Without its message, which may quote what the client has sent.
             lines = "".join(traceback.format_tb(error.__traceback__))

@@ -11,9 +11,9 @@ from starlette.responses import Response
 
 from antiphon.serve import native
 from antiphon.serve.answering import Answering, Wanted
-from antiphon.serve.api_schema import parse
 from antiphon.serve.clients.languages import UNKNOWN, find_model, known_pairs, language_name
 from antiphon.serve.frames import Message
+from antiphon.serve.reader import parse
 from antiphon.serve.refusals import Refusal
 from antiphon.serve.server import Server
 
@@ -41,10 +41,27 @@ class DeepLTranslations(BaseModel):
     translations: list[Message]
 
 
+class DeepLLanguage(BaseModel):
+    """A language that is read or written."""
+
+    language: str
+    name: str
+    supports_formality: bool | None = None
+
+
+class DeepLUsage(BaseModel):
+    """Nothing is billed here."""
+
+    character_count: int
+    character_limit: int
+
+
 class DeepLError(BaseModel):
     """An error."""
 
     message: str
+    detail: str
+    request_id: str
 
 
 BODIES: tuple[type[BaseModel], ...] = (DeepLTranslate,)
@@ -96,10 +113,19 @@ def routes(server: Server) -> APIRouter:
 
     errors = (400, 403, 404, 429, 500, 503, 504)
     known = native.documented(DeepLTranslate, DeepLTranslations, DeepLError, errors)
-    router.add_api_route("/v2/translate", translate, methods=["POST"], name="deepl-translate", **known)
-    plain: dict[str, Any] = {"response_model": None, "responses": {s: {"model": DeepLError} for s in (400, 403)}}
+    router.add_api_route(
+        "/v2/translate", translate, methods=["POST"], name="deepl-translate", summary=DeepLTranslate.__doc__, **known
+    )
+    reading = (400, 403, 500, 503)
+    plain: tuple[tuple[str, Any, Any, str], ...] = (
+        ("languages", languages, list[DeepLLanguage], "Languages that are read, or with type=target written."),
+        ("usage", usage, DeepLUsage, "Characters that were billed: none."),
+    )
     for method in ("GET", "POST"):
-        for name, handler in (("languages", languages), ("usage", usage)):
+        for name, handler, response, told in plain:
             unique = f"deepl-{name}-{method.lower()}"
-            router.add_api_route(f"/v2/{name}", handler, methods=[method], operation_id=unique, name=unique, **plain)
+            known = native.documented(None, response, DeepLError, reading)
+            router.add_api_route(
+                f"/v2/{name}", handler, methods=[method], operation_id=unique, name=unique, summary=told, **known
+            )
     return router

@@ -11,9 +11,9 @@ from starlette.responses import Response
 
 from antiphon.serve import native
 from antiphon.serve.answering import Answering, Wanted
-from antiphon.serve.api_schema import parse
 from antiphon.serve.clients.languages import UNKNOWN, find_model, known_pairs, language_name
 from antiphon.serve.frames import Message
+from antiphon.serve.reader import parse
 from antiphon.serve.refusals import Refusal
 from antiphon.serve.serve_settings import Languages
 from antiphon.serve.server import Server
@@ -52,10 +52,27 @@ class LibreTranslation(BaseModel):
     translatedText: str | list[str]  # noqa: N815 (of the protocol)
 
 
+class LibreLanguage(BaseModel):
+    """A language, and those that it is translated into."""
+
+    code: str
+    name: str
+    targets: list[str]
+
+
+class LibreGuess(BaseModel):
+    """A language that a text may have."""
+
+    confidence: float
+    language: str
+
+
 class LibreError(BaseModel):
     """An error."""
 
     error: str
+    code: str
+    request_id: str
 
 
 BODIES: tuple[type[BaseModel], ...] = (LibreTranslate, LibreDetect)
@@ -103,13 +120,18 @@ def routes(server: Server) -> APIRouter:
         return native.json_rows([{"confidence": 100.0 / len(codes), "language": code} for code in codes])
 
     errors = (400, 403, 404, 408, 413, 415, 429, 500, 503, 504)
-    known = native.documented(LibreTranslate, LibreTranslation, LibreError, errors)
-    router.add_api_route("/translate", translate, methods=["POST"], name="libretranslate-translate", **known)
-    detected = native.documented(LibreDetect, LibreError, LibreError, errors)
-    detected["responses"][200] = {"description": "A guess for each language that the server reads."}
-    router.add_api_route("/detect", detect, methods=["POST"], name="libretranslate-detect", **detected)
-    plain: dict[str, Any] = {"response_model": None, "responses": {s: {"model": LibreError} for s in (400, 403)}}
-    router.add_api_route("/languages", languages, methods=["GET"], name="libretranslate-languages", **plain)
+    added: tuple[tuple[str, Any, Any, Any], ...] = (
+        ("translate", translate, LibreTranslate, LibreTranslation),
+        ("detect", detect, LibreDetect, list[LibreGuess]),
+    )
+    for name, handler, body, response in added:
+        known = native.documented(body, response, LibreError, errors)
+        router.add_api_route(
+            f"/{name}", handler, methods=["POST"], name=f"libretranslate-{name}", summary=body.__doc__, **known
+        )
+    plain = native.documented(None, list[LibreLanguage], LibreError, (400, 403, 408, 413, 415, 500, 503))
+    told = "Languages that are read, and those that each is translated into."
+    router.add_api_route("/languages", languages, name="libretranslate-languages", summary=told, **plain)
     return router
 
 
