@@ -262,7 +262,8 @@ class Operations:
         if heads and not engine.has_heads:
             raise invalid("return: this model returns no single layers and heads; leave heads out", param="return")
         weights = engine.has_attention and not {"attention", "flags"}.isdisjoint(returned)
-        return self.generator.pipeline(options, weights=weights, heads=heads)
+        # The lanes of the batcher compute several batches at once, so each computes its own as one.
+        return replace(self.generator.pipeline(options, weights=weights, heads=heads), workers=1)
 
     def _refuse_large(self, keywords: Message) -> None:
         decoding, n_best = self.generator.config.decoding, keywords.get("n_best") or 1
