@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -28,8 +30,10 @@ KEY = "a-key-of-the-tests"
 PATIENCE = 90.0  # seconds after which something that should have happened counts as missing
 REQUESTS, CLIENTS = 240, 6
 SHORT: dict[str, Any] = {"beam": 2}
-LONG: dict[str, Any] = {"beam": 8, "min_length": 150, "max_length": 160}  # some tenths of a second
+LONG: dict[str, Any] = {"beam": 8, "min_length": 90, "max_length": 100}  # a tenth of a second or more
 SLOW: dict[str, Any] = {"beam": 8, "min_length": 900, "max_length": 1000}  # a second or more
+ENDLESS: dict[str, Any] = {"beam": 8, "min_length": 39_000, "max_length": 40_000}
+QUEUE = 4  # inputs of a replica
 
 
 def until(found: Callable[[], Any]) -> Any:  # noqa: ANN401 (whatever is found)
@@ -67,6 +71,7 @@ def ray_folder() -> Iterator[str]:
 def cluster(bahdanau_run: str, ray_folder: str) -> Iterator[RunningServer]:
     """A server with two replicas on a cluster of its own."""
     options = ["--engine", "ray", "--replicas", "2", "--threads", "1", "--api-key", KEY, "--max-bytes", "100000"]
+    options += ["--queue", str(QUEUE), "--timeout", "300"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_TMPDIR", ray_folder)
         patch.delenv("RAY_ADDRESS", raising=False)
@@ -127,10 +132,31 @@ def test_refusals_are_those_of_one_process(
         assert cluster.client.get("/metrics", headers=sent["headers"]).status_code == status
 
 
+def test_overload_is_refused_and_a_client_that_leaves_makes_room(cluster: RunningServer) -> None:
+    """Both replicas are full. More requests wait there, or at the driver, or are refused at once, each with 429."""
+    client = cluster.client
+    with contextlib.ExitStack() as leaving:
+        for number in (1, 2):
+            connection = leaving.enter_context(socket.create_connection(("127.0.0.1", client.base_url.port or 0)))
+            body = json.dumps({"inputs": ["a b"] * QUEUE, **ENDLESS}).encode()
+            head = f"Host: localhost\r\nX-API-Key: {KEY}\r\nContent-Length: {len(body)}"
+            connection.sendall(f"POST /v1/generate HTTP/1.1\r\n{head}\r\n\r\n".encode() + body)
+            until(lambda n=number: sum(busy_replicas(client).values()) == n * QUEUE)
+        with ThreadPoolExecutor(6 * QUEUE) as clients:
+            asked = [clients.submit(client.post, "/v1/generate", json={"inputs": "a"}) for _ in range(6 * QUEUE)]
+            refused = [one.result() for one in asked]
+        assert {(one.status_code, one.json()["error"]["code"]) for one in refused} == {(429, "queue_full")}
+        assert all("Retry-After" in one.headers for one in refused)
+        depths = {one.json()["error"].get("queue_depth") for one in refused}
+        assert depths == {QUEUE, None}, "from replicas, and from the driver"
+    until(lambda: not any(busy_replicas(client).values()))
+    assert client.post("/v1/generate", json={"inputs": "a"}).status_code == 200
+
+
 def test_a_replica_that_is_killed_under_load_loses_nothing(cluster: RunningServer, bahdanau_run: str) -> None:
     """Clients repeat nothing here: each request is sent once, and has one answer."""
     texts = [" ".join("abcdefgh"[number % 7 : number % 7 + 1 + number % 3]) for number in range(REQUESTS)]
-    options = [LONG if number % 4 == 0 else SHORT for number in range(REQUESTS)]
+    options = [LONG if number % 5 == 0 else SHORT for number in range(REQUESTS)]
     model = antiphon.load(bahdanau_run)
     wanted = {
         kind: dict(zip(texts, (one.text for one in model.generate(texts, **known)), strict=True))

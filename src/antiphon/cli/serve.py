@@ -16,7 +16,7 @@ __all__ = ["serve"]
 
 
 class ServingEngine(StrEnum):
-    """Where the models are."""
+    """The process, or the cluster, that has the models."""
 
     local = "local"
     ray = "ray"

@@ -12,12 +12,13 @@ import logging
 import os
 import platform
 import secrets
+import signal
 import socket
 import sys
 from collections.abc import AsyncGenerator, Generator, Iterable
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import replace
-from types import SimpleNamespace
+from types import FrameType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
@@ -53,6 +54,7 @@ OWN_CLUSTER = {
 STORE_BYTES = 128 * 2**20  # of shared memory; only requests and answers of more than 100 kB go through it
 START_RAY = "run `ray start` on this machine and set RAY_ADDRESS=auto, or unset it for a cluster of its own"
 ASKING = 5.0  # seconds for a question to all replicas
+LEAST_WAIT = 1.0  # seconds that Ray has to find a replica
 SENT_ON = ("type", "asgi", "http_version", "scheme", "method", "root_path", "path", "raw_path", "query_string")
 
 
@@ -113,6 +115,9 @@ class Dispatcher:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close"})
+            return
         request = Request(scope, receive)
         body = await read_body(request, self.server.settings.max_bytes)
         try:
@@ -127,29 +132,27 @@ class Dispatcher:
         try:
             async with asyncio.timeout(settings.wait + settings.timeout + 1.0):  # replicas are quicker to refuse
                 await self._ask_until_one_lives(scope, body, send)
-                return
         except TimeoutError:
-            refusal = Refusal(504, "deadline", f"no answer within {settings.timeout:g} seconds", param="timeout")
-        except Refusal as error:
-            refusal = error
-        if not state["begun"]:
-            raise refusal
-        event = b"event: error\ndata: " + to_json(refusal.envelope(state["request_id"])) + b"\n\n"
-        await send({"type": "http.response.body", "body": event, "more_body": False})  # only streams have several parts
+            if not state["begun"]:  # else the connection is closed, as the client reads too slowly
+                problem = f"no answer within {settings.timeout:g} seconds; send less at once"
+                raise Refusal(504, "deadline", problem, param="timeout", limit=settings.timeout) from None
 
     async def _ask_until_one_lives(self, scope: Scope, body: bytes, send: Send) -> None:
         """Begin the request again if its replica dies before it has sent something."""
+        state = scope["state"]
+        died = Refusal(503, "replica_died", "the replica of this request has died; try again", retry_after=2)
         for _ in range(TOO_OFTEN):
             try:
                 await self._ask_one(scope, body, send)
                 return
             except self._dead:
-                begun = scope["state"]["begun"]
-                what = "its stream ends" if begun else "it begins again"
-                self.server.log(f"the replica of request {scope['state']['request_id']} has died; {what}")
-                if begun:
-                    break
-        raise Refusal(503, "replica_died", "the replica of this request has died; try again", retry_after=2)
+                what = "its stream ends" if state["begun"] else "it begins again, but only once"
+                self.server.log(f"the replica of request {state['request_id']} has died; {what}")
+            if state["begun"]:  # only streams have several parts
+                event = b"event: error\ndata: " + to_json(died.envelope(state["request_id"])) + b"\n\n"
+                await send({"type": "http.response.body", "body": event, "more_body": False})
+                return
+        raise died
 
     async def _ask_one(self, scope: Scope, body: bytes, send: Send) -> None:
         """Send the answer of the replica that Ray chooses."""
@@ -167,18 +170,23 @@ class Dispatcher:
                 if not messages[-1].get("more_body"):
                     return
         except BaseException:
-            answer.cancel()
+            with suppress(Exception):  # what was raised already
+                answer.cancel()
             raise
 
     async def _taken(self, answer: Any) -> None:  # noqa: ANN401 (as above)
         """Wait until a replica has taken the request; Refusal if none does."""
         try:
-            async with asyncio.timeout(self.server.settings.wait):
+            async with asyncio.timeout(max(LEAST_WAIT, self.server.settings.wait)):
                 await anext(answer)
+            return
         except self._full:
-            raise Refusal(429, "queue_full", "all replicas are busy; try again soon", retry_after=1) from None
+            busy = True
         except (self._none, TimeoutError):
-            raise Refusal(503, "loading", "no replica takes requests; try again soon", retry_after=2) from None
+            busy = bool(await self._ask_all("states"))
+        if busy:
+            raise Refusal(429, "queue_full", "all replicas are busy; try again soon", retry_after=1)
+        raise Refusal(503, "loading", "no replica takes requests; try again soon", retry_after=2)
 
     async def _ask_all(self, method: str) -> list[Any]:
         """The results of a method of the replicas that answer."""
@@ -231,7 +239,7 @@ def front(settings: ServeSettings, replicas: DeploymentHandle[Any], log: Log) ->
 
 @contextmanager
 def cluster(cores: int) -> Generator[None, None, None]:
-    """Ray in the cluster of RAY_ADDRESS, or else in one of its own with so many cores, which ends with the context."""
+    """Ray in the cluster of RAY_ADDRESS, or else one of its own with this number of cores; it ends with the context."""
     address = os.environ.get("RAY_ADDRESS", "")
     check_address(address)
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
@@ -249,6 +257,7 @@ def cluster(cores: int) -> Generator[None, None, None]:
         ray.init(address or "local", logging_level=logging.WARNING, **({} if address else own))
     except ConnectionError as error:
         raise UserError(f"RAY_ADDRESS={address}: {str(error).rstrip('.')}; {START_RAY}") from None
+    signal.signal(signal.SIGTERM, _leave)  # Ray's handler has an exit code of its own
     try:
         yield
     finally:
@@ -307,6 +316,11 @@ def problems_of(messages: Iterable[str]) -> list[str]:
 def _log_to_stderr(line: str) -> None:
     """Ray brings it to the driver."""
     sys.stderr.write(f"{line}\n")
+
+
+def _leave(number: int, _: FrameType | None) -> None:
+    """Exit as after a signal, but clean up."""
+    sys.exit(128 + number)
 
 
 def _ignore(_: str) -> None:

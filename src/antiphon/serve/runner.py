@@ -74,7 +74,7 @@ def serve_app(app: FastAPI, models: Sequence[ServedModel], listening: socket.soc
     server: Server = app.state.server
     config = uvicorn.Config(
         app, log_config=None, access_log=False, server_header=False, date_header=True, lifespan="off", http="h11",
-        ws="none", timeout_keep_alive=IDLE, h11_max_incomplete_event_size=HEADER_BYTES, timeout_graceful_shutdown=1,
+        timeout_keep_alive=IDLE, h11_max_incomplete_event_size=HEADER_BYTES, timeout_graceful_shutdown=1,
     )  # fmt: skip
     asyncio.run(_serve(Runner(config, server), server, models, listening))
 
