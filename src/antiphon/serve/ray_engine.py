@@ -54,8 +54,10 @@ OWN_CLUSTER = {
 STORE_BYTES = 128 * 2**20  # of shared memory; only requests and answers of more than 100 kB go through it
 START_RAY = "run `ray start` on this machine and set RAY_ADDRESS=auto, or unset it for a cluster of its own"
 ASKING = 5.0  # seconds for a question to all replicas
+PAUSE = 0.2  # seconds before an accepted request is tried again
 LEAST_WAIT = 1.0  # seconds that Ray has to find a replica
 SENT_ON = ("type", "asgi", "http_version", "scheme", "method", "root_path", "path", "raw_path", "query_string")
+FULL = 429  # status of a replica whose queue has no room
 
 
 class AppReplica:
@@ -138,24 +140,33 @@ class Dispatcher:
                 raise Refusal(504, "deadline", problem, param="timeout", limit=settings.timeout) from None
 
     async def _ask_until_one_lives(self, scope: Scope, body: bytes, send: Send) -> None:
-        """Begin the request again if its replica dies before it has sent something."""
-        state = scope["state"]
+        """Begin the request again if its replica dies before it has sent something; then it is not refused any more."""
+        state, deaths = scope["state"], 0
         died = Refusal(503, "replica_died", "the replica of this request has died; try again", retry_after=2)
-        for _ in range(TOO_OFTEN):
+        while True:
             try:
-                await self._ask_one(scope, body, send)
+                await self._ask_one(scope, body, send, accepted=deaths > 0)
                 return
             except self._dead:
+                deaths += 1
                 what = "its stream ends" if state["begun"] else "it begins again, but only once"
                 self.server.log(f"the replica of request {state['request_id']} has died; {what}")
+            except Refusal:
+                if not deaths:
+                    raise
+                await asyncio.sleep(PAUSE)
             if state["begun"]:  # only streams have several parts
                 event = b"event: error\ndata: " + to_json(died.envelope(state["request_id"])) + b"\n\n"
                 await send({"type": "http.response.body", "body": event, "more_body": False})
                 return
-        raise died
+            if deaths == TOO_OFTEN:
+                raise died
 
-    async def _ask_one(self, scope: Scope, body: bytes, send: Send) -> None:
-        """Send the answer of the replica that Ray chooses."""
+    async def _ask_one(self, scope: Scope, body: bytes, send: Send, *, accepted: bool) -> None:
+        """Send the answer of the replica that Ray chooses; Refusal if none takes the request.
+
+        A request that a replica had `accepted` before is not told that another has no room: this is a Refusal, too.
+        """
         headers = [(name, value) for name, value in scope["headers"] if name != b"x-request-id"]
         number = (b"x-request-id", scope["state"]["request_id"].encode())
         sent_on = {name: scope[name] for name in SENT_ON if name in scope} | {"headers": [number, *headers]}
@@ -163,6 +174,8 @@ class Dispatcher:
         try:
             await self._taken(answer)
             async for route, messages in answer:
+                if accepted and messages[0].get("status") == FULL:
+                    raise refusal(busy=True)
                 scope["route"] = SimpleNamespace(path=route)  # for the metrics and the log
                 scope["state"]["begun"] = True
                 for message in messages:
@@ -184,9 +197,7 @@ class Dispatcher:
             busy = True
         except (self._none, TimeoutError):
             busy = bool(await self._ask_all("states"))
-        if busy:
-            raise Refusal(429, "queue_full", "all replicas are busy; try again soon", retry_after=1)
-        raise Refusal(503, "loading", "no replica takes requests; try again soon", retry_after=2)
+        raise refusal(busy=busy)
 
     async def _ask_all(self, method: str) -> list[Any]:
         """The results of a method of the replicas that answer."""
@@ -201,7 +212,7 @@ class Dispatcher:
         found: list[dict[str, bool]] = await self._ask_all("states")
         names = {name for states in found for name in states}
         models = {name: any(states.get(name) for states in found) for name in sorted(names)}
-        state = "draining" if self.server.draining else "ready" if models and all(models.values()) else "loading"
+        state = "draining" if self.server.draining else "ready" if found and all(models.values()) else "loading"
         shown = {name: "ready" if ready else "loading" for name, ready in models.items()}
         return json_response(
             {"status": state, "models": shown, "replicas": len(found)}, 200 if state == "ready" else 503
@@ -275,9 +286,10 @@ def deployed(settings: ServeSettings, replicas: int, name: str) -> Generator[Dep
         AppReplica, num_replicas=replicas, ray_actor_options={"num_cpus": cores_of(settings)},
         max_ongoing_requests=2 * settings.queue, max_queued_requests=settings.queue, max_constructor_retry_count=1,
     )  # fmt: skip
-    runs = [replace(model, runs=tuple(run.resolve() for run in model.runs)) for model in settings.models]
+    models = tuple(replace(model, runs=tuple(run.resolve() for run in model.runs)) for model in settings.models)
     # The driver has checked the Host header, and sends the headers of CORS.
-    inside = replace(settings, models=tuple(runs), host="0.0.0.0", insecure=True, cors=())  # noqa: S104
+    folders = tuple(folder.resolve() for folder in settings.folders)
+    inside = replace(settings, models=models, folders=folders, host="0.0.0.0", insecure=True, cors=())  # noqa: S104
     ray_serve.start(proxy_location="Disabled", logging_config=plain)
     try:
         try:
@@ -288,6 +300,13 @@ def deployed(settings: ServeSettings, replicas: int, name: str) -> Generator[Dep
         yield handle
     finally:
         ray_serve.delete(name, _blocking=False)
+
+
+def refusal(*, busy: bool) -> Refusal:
+    """The reason why no replica takes a request."""
+    if busy:
+        return Refusal(FULL, "queue_full", "all replicas are busy; try again soon", retry_after=1)
+    return Refusal(503, "loading", "no replica takes requests; try again soon", retry_after=2)
 
 
 def check_address(address: str) -> None:
@@ -305,7 +324,7 @@ def check_address(address: str) -> None:
 
 def cores_of(settings: ServeSettings) -> int:
     """The cores that a replica keeps busy."""
-    return settings.threads * len(settings.models)
+    return settings.threads * max(1, len(settings.models))
 
 
 def problems_of(messages: Iterable[str]) -> list[str]:
