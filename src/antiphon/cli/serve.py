@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import os
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from antiphon.cli.io import say
-from antiphon.errors import MissingExtraError
+from antiphon.errors import MissingExtraError, UserError
 
 __all__ = ["serve"]
+
+
+class ServingEngine(StrEnum):
+    """The process, or the cluster, that has the models."""
+
+    local = "local"
+    ray = "ray"
 
 
 def serve(
@@ -26,6 +34,10 @@ def serve(
         list[str] | None,
         typer.Option("--api-key", help="A key that clients must send; repeatable. Also ANTIPHON_API_KEY."),
     ] = None,
+    engine: Annotated[
+        ServingEngine, typer.Option(help="local: this process; ray: replicas on a Ray cluster, or on one of its own.")
+    ] = ServingEngine.local,
+    replicas: Annotated[int, typer.Option(min=1, help="Copies of all models; more than 1 with --engine ray.")] = 1,
     insecure: Annotated[
         bool, typer.Option("--insecure", help="Let every machine use the server without a key.")
     ] = False,
@@ -61,8 +73,10 @@ def serve(
     its trainings are followed, and a run is loaded when it is asked. Only this machine can reach the server, unless
     --host says otherwise. SIGTERM lets it answer what it has accepted.
     """
+    if engine is ServingEngine.local and replicas > 1:
+        raise UserError("--replicas: one process has one copy of each model; add --engine ray")
     try:
-        from antiphon.serve.runner import serve as run_server
+        from antiphon.serve import ray_engine, runner
     except ModuleNotFoundError as error:
         raise MissingExtraError(
             f"antiphon serve: the package {error.name} is missing; run: pip install 'antiphon[serve]'"
@@ -77,8 +91,11 @@ def serve(
         models=models, folders=tuple(folders), loaded=loaded,
         host=host, port=port, api_keys=tuple(keys), insecure=insecure,
         allowed_hosts=tuple(name.lower() for name in allow_host or ()), cors=tuple(cors or ()),
-        threads=threads or max(1, (os.cpu_count() or 1) // max(1, len(models))),
+        threads=threads or max(1, (os.cpu_count() or 1) // max(1, len(models)) // replicas),
         queue=queue, wait=wait, timeout=timeout, drain=drain, max_bytes=max_bytes, max_inputs=max_inputs,
         max_characters=max_characters, max_positions=max_positions,
     )  # fmt: skip
-    run_server(settings, say)
+    if engine is ServingEngine.ray:
+        ray_engine.serve(settings, replicas, say)
+    else:
+        runner.serve(settings, say)

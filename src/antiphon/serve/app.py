@@ -34,7 +34,7 @@ from antiphon.serve.refusals import Refusal, bug
 from antiphon.serve.serve_settings import ServeSettings
 from antiphon.serve.server import Server
 
-__all__ = ["create_app"]
+__all__ = ["create_app", "error_response"]
 
 PROTOCOLS = (native, openai, deepl, libretranslate)
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")

@@ -20,7 +20,7 @@ from antiphon.serve.refusals import Refusal
 from antiphon.serve.serve_settings import ServedModel, ServeSettings
 from antiphon.text import plural
 
-__all__ = ["Log", "Model", "Queue"]
+__all__ = ["TOO_OFTEN", "Log", "Model", "Queue"]
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 30.0  # seconds before a dead process is started again
 GOOD_LIFE = 60.0  # seconds after which a process counts as healthy

@@ -18,7 +18,7 @@ from antiphon.serve.frames import Message
 from antiphon.serve.refusals import Refusal, invalid
 from antiphon.text import nearest
 
-__all__ = ["Body", "ClientGone", "parse", "read_values"]
+__all__ = ["Body", "ClientGone", "parse", "read_body", "read_values"]
 
 BOM = b"\xef\xbb\xbf"
 BODY_SECONDS = 30.0  # for the whole body
@@ -38,11 +38,12 @@ async def read_values(request: Request, most: int) -> Message:
     A field that a form or query has several times is a list; a file is its base64, or its text. Refusal if the body is
     too large, too slow or not what its content type says.
     """
-    body = await _read_body(request, most)
+    body = await read_body(request, most)
     return {**_fields(request.query_params), **await _parse(request, body, most)}
 
 
-async def _read_body(request: Request, most: int) -> bytes:
+async def read_body(request: Request, most: int) -> bytes:
+    """The bytes of the body; Refusal if there are too many, or they come too slowly."""
     length = request.headers.get("content-length", "")
     if length.isdigit() and int(length) > most:
         raise _too_large(most)

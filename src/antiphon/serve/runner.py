@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from types import FrameType
 
 import uvicorn
@@ -17,10 +17,10 @@ from fastapi import FastAPI
 from antiphon.errors import UserError
 from antiphon.serve.app import create_app
 from antiphon.serve.models import Log
-from antiphon.serve.serve_settings import ServeSettings
+from antiphon.serve.serve_settings import ServedModel, ServeSettings
 from antiphon.serve.server import Server
 
-__all__ = ["serve"]
+__all__ = ["bind", "serve", "serve_app"]
 
 HEADER_BYTES = 32 * 1024
 IDLE = 75  # seconds that a connection without a request stays open: more than the usual proxy's
@@ -65,38 +65,31 @@ class Runner(uvicorn.Server):
 
 def serve(settings: ServeSettings, log: Log) -> None:
     """Serve until a signal comes; UserError if a model or the address cannot be used."""
-    listening = bind(settings.host, settings.port)
-    app: FastAPI = create_app(settings, log)
+    with bind(settings.host, settings.port) as listening:
+        serve_app(create_app(settings, log), settings.models, listening)
+
+
+def serve_app(app: FastAPI, models: Sequence[ServedModel], listening: socket.socket) -> None:
+    """Serve an application until a signal comes; UserError if one of its models cannot be loaded."""
     server: Server = app.state.server
     config = uvicorn.Config(
         app, log_config=None, access_log=False, server_header=False, date_header=True, lifespan="off", http="h11",
         timeout_keep_alive=IDLE, h11_max_incomplete_event_size=HEADER_BYTES, timeout_graceful_shutdown=1,
     )  # fmt: skip
-    with listening:
-        asyncio.run(_serve(Runner(config, server), server, listening))
+    asyncio.run(_serve(Runner(config, server), server, models, listening))
 
 
-async def _serve(runner: Runner, server: Server, listening: socket.socket) -> None:
+async def _serve(runner: Runner, server: Server, models: Sequence[ServedModel], listening: socket.socket) -> None:
     """Load the models, then answer: so a model that cannot be loaded is an error of the command."""
-    try:
-        async with server.running():
-            host, port, *_ = listening.getsockname()
-            shown = f"[{host}]" if ":" in host else host
-            folders = [f"the runs in {folder}" for folder in server.settings.folders]
-            names = ", ".join([*(model.name for model in server.models), *folders])
-            server.log(
-                f"serving {names} at http://{shown}:{port}; open it in a browser, or call its API: /docs describes it"
-            )
-            await runner.serve(sockets=[listening])
-    except* UserError as group:
-        raise UserError([problem for error in _leaves(group) for problem in error.problems]) from None
-
-
-def _leaves(group: BaseExceptionGroup[UserError]) -> list[UserError]:
-    found: list[UserError] = []
-    for error in group.exceptions:
-        found += _leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
-    return found
+    async with server.running():
+        host, port, *_ = listening.getsockname()
+        shown = f"[{host}]" if ":" in host else host
+        names = [*(model.name for model in models), *(f"the runs in {folder}" for folder in server.settings.folders)]
+        server.log(
+            f"serving {', '.join(names)} at http://{shown}:{port}; "
+            "open it in a browser, or call its API: /docs describes it"
+        )
+        await runner.serve(sockets=[listening])
 
 
 def bind(host: str, port: int) -> socket.socket:

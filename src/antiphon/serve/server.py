@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from starlette.requests import Request
 
+from antiphon.errors import UserError
 from antiphon.serve.api_schema import too_many
 from antiphon.serve.attachments import ClientInput
 from antiphon.serve.frames import Message
@@ -47,9 +48,13 @@ class Server:
     async def running(self) -> AsyncGenerator[None, None]:
         """Start the models, and stop them at the end; UserError if one cannot be loaded."""
         try:
-            async with asyncio.TaskGroup() as group:
-                for model in self.models:
-                    group.create_task(model.start())
+            results = await asyncio.gather(*(model.start() for model in self.models), return_exceptions=True)
+            errors = [result for result in results if result is not None]
+            problems = [problem for error in errors if isinstance(error, UserError) for problem in error.problems]
+            if problems:
+                raise UserError(problems)
+            for error in errors:
+                raise error
             yield
         finally:
             await asyncio.gather(self.runs.stop(), *(model.stop() for model in self.models))
