@@ -32,7 +32,7 @@ class WatchedPage:
         self.requests: list[Request] = []
         self._under_way: set[Request] = set()
         self.page: Page = context.new_page()
-        self.page.set_default_timeout(60_000)
+        self.page.set_default_timeout(30_000)
         self.page.on("console", self._console)
         self.page.on("pageerror", lambda error: self.problems.append(f"page error: {error}"))
         self.page.on("dialog", lambda dialog: (self.problems.append(f"dialog: {dialog.message}"), dialog.dismiss()))
@@ -87,9 +87,9 @@ class WatchedPage:
         sent = [one for one in self.requests[before:] if one.method == "POST" and one.url.endswith(path)]
         return [one.post_data_json for one in sent]
 
-    def find(self, selector: str) -> Locator:
+    def find(self, selector: str, *, has_text: str | None = None, has_not_text: str | None = None) -> Locator:
         """The elements of a selector."""
-        return self.page.locator(selector)
+        return self.page.locator(selector, has_text=has_text, has_not_text=has_not_text)
 
     def button(self, name: str) -> Locator:
         """The button with a label."""

@@ -42,7 +42,7 @@ function show(changed) {
   const frame = document.getElementById("view");
   if (frame.firstElementChild !== view.element) fill(frame, view.element);
   document.body.dataset.view = state.view;
-  for (const link of document.querySelectorAll("#views a")) link.toggleAttribute("aria-current", link.dataset.view === state.view);
+  for (const link of document.querySelectorAll("#views a")) link.dataset.view === state.view ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current");
   view.update(changed);
   if (!changed.has("result")) keepAddress();
 }
@@ -90,7 +90,7 @@ addEventListener("hashchange", async () => {
   if (!(next.view in VIEWS)) next.view = "answer";
   const same = JSON.stringify([next.inputs, next.options, next.prefix, next.model]) === JSON.stringify([state.inputs, state.options, state.prefix, state.model]);
   if (same) change({view: next.view, params: next.params, position: next.position});
-  else change({...next, ghost: null}, {asks: true});
+  else enter({...next, files: next.model === state.model ? state.files : {}});
 });
 
 addEventListener("keydown", (event) => {
@@ -101,8 +101,7 @@ addEventListener("keydown", (event) => {
     undo();
   }
   if (!typing && !event.ctrlKey && !event.metaKey && !event.altKey && /^[1-9]$/.test(event.key)) {
-    const name = Object.keys(VIEWS)[Number(event.key) - 1];
-    if (name) change({view: name});
+    document.getElementById("views").children[Number(event.key) - 1]?.click();
   }
 });
 
