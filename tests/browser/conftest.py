@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import tiny_runs
 from chromium import CHROMIUM
+from hostile_model import HOSTILE_RUN, hostile_folder
 from running_server import RunningServer, serving
 from tiny_generators import tiny_folder
 
@@ -17,7 +18,7 @@ if CHROMIUM is None:
     collect_ignore_glob = ["test_*.py"]  # tests/conftest.py says so at the end
 else:
     from playwright.sync_api import Browser, sync_playwright
-    from watched_page import FLAGS, WatchedPage
+    from watched_page import FLAGS, OTHER_NAME, WatchedPage
 
 OPEN_MODELS = ("bahdanau", "transformer")
 LAZY_MODELS = ("static",)
@@ -66,6 +67,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "halted" / "summary.json").unlink()
     for kind in LAZY_MODELS:
         tiny_folder(kind, folder / kind)
+    hostile_folder(folder / HOSTILE_RUN)
     return folder
 
 
@@ -74,7 +76,14 @@ def lab(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runnin
     """A server with two models, and with a folder whose runs are loaded when they are asked."""
     folder = tmp_path_factory.mktemp("models")
     models = [tiny_folder(kind, folder / kind) for kind in OPEN_MODELS]
-    with serving(*models, runs, options=["--loaded", "12"]) as running:
+    with serving(*models, runs, options=["--loaded", "12", "--allow-host", OTHER_NAME]) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def library(runs: Path) -> Iterator[RunningServer]:
+    """A server with the folder alone: no model is loaded before it is asked."""
+    with serving(runs) as running:
         yield running
 
 

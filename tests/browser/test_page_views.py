@@ -314,10 +314,10 @@ def test_runs_are_listed_and_followed(tab: Open, lab: RunningServer, runs: Path)
     page.find("select[aria-label=Curve]").select_option("learning_rate")
     assert [row[2] for row in page.rows()][:3] == [minus(row["learning_rate"], 4) for row in log["rows"][:3]]
     assert page.find(".run-details tbody tr").count() == len(api(lab, "/v1/run?name=halted")["samples"][-8:])
-    page.page.wait_for_timeout(5000)  # the list is read again meanwhile
     box.focus()
-    page.page.wait_for_timeout(5000)
-    expect(box).to_be_focused()
+    page.page.wait_for_event("requestfinished", lambda request: request.url.endswith("/v1/runs"))
+    page.settle()
+    expect(box).to_be_focused()  # of the list that was read again
 
 
 def test_two_runs_differ_in_some_keys_and_one_is_asked(tab: Open, lab: RunningServer) -> None:

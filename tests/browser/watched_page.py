@@ -10,12 +10,13 @@ from urllib.parse import parse_qs, urlencode
 
 from playwright.sync_api import BrowserContext, ConsoleMessage, Locator, Page, Request, Response, expect
 
-__all__ = ["FLAGS", "WatchedPage", "minus", "probability"]
+__all__ = ["FLAGS", "OTHER_NAME", "WatchedPage", "minus", "probability"]
 
+OTHER_NAME = "lab.test"  # of this machine, as another machine would name it
 # Sandboxes need rights that root in a container lacks; any host but this machine does not exist.
 FLAGS = [
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking",
-    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
+    f"--host-resolver-rules=MAP {OTHER_NAME} 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 ]  # fmt: skip
 QUIET = 5  # looks in a row, 20 ms apart, at which no request is under way
 

@@ -11,7 +11,7 @@ function panel(button, label, ...content) {
   const again = opened?.button === button;
   close();
   if (again) return;
-  const element = h("div", {class: "panel", role: "dialog", "aria-label": label, onkeydown: (event) => event.key === "Escape" && close(true)}, content);
+  const element = h("div", {class: "panel", role: "dialog", "aria-label": label}, content);
   button.closest("header").append(element);
   button.setAttribute("aria-expanded", "true");
   opened = {button, element};
@@ -29,6 +29,12 @@ function close(back = false) {
 addEventListener("pointerdown", (event) => {
   if (opened && !opened.element.contains(event.target) && !opened.button.contains(event.target)) close();
 });
+
+addEventListener("keydown", (event) => {
+  if (event.key !== "Escape" || !opened) return;
+  event.stopPropagation(); // it is not meant for what was steered
+  close(true);
+}, {capture: true});
 
 /** The panel that saves what a view shows. */
 export function openSave(button, view, {view: name, model}) {
