@@ -73,9 +73,10 @@ export function asCode(path, body) {
   const json = JSON.stringify(body, null, 2);
   const quoted = json.replaceAll("'", "'\\''");
   const python = pythonValue(body, 0);
+  const key = sessionStorage.getItem(KEY); // of which only the name is shown
   return {
-    curl: `curl ${url} \\\n  -H 'Content-Type: application/json' \\\n  -d '${quoted}'`,
-    Python: `import requests\n\nanswer = requests.post(\n    "${url}",\n    json=${python.replaceAll("\n", "\n    ")},\n)\nprint(answer.${path.endsWith("stream") ? "text" : "json()"})`,
+    curl: `curl ${url} \\\n  -H 'Content-Type: application/json' \\\n${key ? '  -H "Authorization: Bearer $ANTIPHON_API_KEY" \\\n' : ""}  -d '${quoted}'`,
+    Python: `${key ? "import os\n\n" : ""}import requests\n\nanswer = requests.post(\n    "${url}",\n    json=${python.replaceAll("\n", "\n    ")},\n${key ? '    headers={"Authorization": f"Bearer {os.environ[\'ANTIPHON_API_KEY\']}"},\n' : ""})\nprint(answer.${path.endsWith("stream") ? "text" : "json()"})`,
     JSON: json,
   };
 }

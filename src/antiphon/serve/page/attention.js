@@ -67,8 +67,8 @@ export class Attention {
   draw() {
     const shownNow = this.shownNow();
     this.showControls(shownNow);
-    if (!shownNow.weights) return void fill(this.drawing, h("p", {class: "quiet"}, shownNow.problem ?? "…"));
     this.now = shownNow;
+    if (!shownNow.weights) return void fill(this.drawing, h("p", {class: "quiet"}, shownNow.problem ?? "…"));
     if (shownNow.files) fill(this.drawing, drawOver(shownNow, this.loadSource(), (place) => change({position: place})));
     else fill(this.drawing, lines(shownNow, (row, column) => this.read(row, column)), matrix(shownNow, (row, column) => this.read(row, column)));
     this.select();
@@ -109,7 +109,8 @@ export class Attention {
     const {output} = state.result;
     const groups = this.params.merged === "1" && output.attention?.words ? output.attention.words : output.tokens.map((text, place) => ({text, first: place, last: place}));
     const weights = groups.map(({first, last}) => found.differences.map((row) => row.slice(first, last + 1).reduce((sum, value) => sum + value, 0)));
-    return {weights, rows: groups.map(({text}) => shown(text)), columns: found.parts.map((part) => shown(part.text)), totals: found.totals, signed: true, scale: Math.max(0.01, ...weights.flat().map(Math.abs)), files: overParts(found.parts, output.attention?.spans)};
+    const totals = found.parts.map((_, part) => weights.reduce((sum, row) => sum + row[part], 0)); // of the tokens that were written
+    return {weights, rows: groups.map(({text}) => shown(text)), columns: found.parts.map((part) => shown(part.text)), totals, signed: true, scale: Math.max(0.01, ...weights.flat().map(Math.abs)), files: overParts(found.parts, output.attention?.spans)};
   }
 
   showControls({heads, kinds = [], kind}) {
@@ -131,9 +132,9 @@ export class Attention {
 
   read(row, column) {
     const {weights, rows, columns, signed: differs} = this.now;
+    if (row !== null && row < state.result.output.tokens.length && this.now.rows.length === state.result.output.tokens.length && row !== state.position) change({position: row});
     mark(this.drawing, row, column);
     if (row === null) return column === null ? this.select() : fill(this.reading, `Who looked at “${this.now.columns[column]}”.`);
-    if (row < state.result.output.tokens.length && this.now.rows.length === state.result.output.tokens.length && row !== state.position) change({position: row});
     if (column === null) return fill(this.reading, best(this.now, row));
     const value = weights[row][column];
     return fill(this.reading, differs ? `Without “${columns[column]}” log p of “${rows[row]}” falls by ${number(value)}.` : `“${rows[row]}” → “${columns[column]}”: ${probability(value)}`);

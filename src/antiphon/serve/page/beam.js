@@ -50,7 +50,6 @@ export class Beam {
     const result = this.source();
     const fresh = result?.trees !== this.trees && result !== this.result;
     if (fresh) this.begin(result);
-    if (changed.has("position")) this.focusPosition();
     this.trees = result?.trees;
     this.draw(fresh);
   }
@@ -93,7 +92,7 @@ export class Beam {
   draw(fresh) {
     const {result} = this;
     this.element.classList.toggle("without", !this.nodes.length);
-    if (!result) return fill(this.pointed, "Type something above: the search for its answer is drawn here.");
+    if (!result) return this.clear("Type something above: the search for its answer is drawn here.");
     const done = result.status === "done" && this.until + 1 >= this.steps;
     const winners = done ? this.winners() : new Set();
     const greedy = done && this.showGreedy && result.greedy ? along(this.nodes, result.greedy.token_ids ?? []) : [];
@@ -101,13 +100,19 @@ export class Beam {
     this.drawing.draw(this.nodes, {beam: result.beam, until: this.until, marks, fresh});
     this.drawing.ghost(this.ghost?.trees[this.part] ?? [], this.ghost?.beam ?? 1);
     if (!this.placed && this.nodes.length) this.fit(done);
-    if (done) this.drawing.focus([...winners][0] ?? 0, {quiet: true});
+    if (done) this.focusPosition();
     this.writeLegend(done, greedy);
     this.writeFinished();
     this.writeChanged(done);
     if (!this.pause) this.drawMinimap();
     this.controls?.show();
     return null;
+  }
+
+  clear(sentence) {
+    this.drawing.clear();
+    for (const part of [this.finished, this.changed, this.legend]) fill(part);
+    return fill(this.pointed, sentence);
   }
 
   /** The path of the answer; without rerankers that of the best hypothesis. */
@@ -162,8 +167,8 @@ export class Beam {
   }
 
   focusPosition() {
-    const node = along(this.nodes, this.result?.output?.token_ids ?? [])[state.position];
-    if (node) this.drawing.focus(node.id, {quiet: true});
+    const found = along(this.nodes, this.result.output.token_ids ?? []);
+    this.drawing.focus((found[state.position] ?? found[0])?.id ?? 0, {quiet: true});
   }
 
   writeLegend(done, greedy) {
@@ -273,7 +278,7 @@ class Controls {
     this.speed = h("select", {"aria-label": "Speed"}, [0.5, 1, 2, 4].map((value) => h("option", {value}, `${value === 0.5 ? "½" : value}×`)));
     this.speed.value = 1;
     this.kind = h("select", {id: "search-kind", onchange: () => this.chooseKind()}, ["beam", "greedy", "sample"].map((name) => h("option", {value: name}, name === "beam" ? "beam search" : name === "greedy" ? "greedy search" : "sampling")));
-    this.width = h("input", {type: "number", min: 1, max: 20, id: "beam-width", onchange: () => setOptions({beam: clamp(this.width, 1, 20)})});
+    this.width = h("input", {type: "number", min: 1, id: "beam-width", onchange: () => setOptions({beam: clamp(this.width, 1, widest())})});
     this.penalty = h("input", {type: "range", min: 0, max: 2, step: 0.1, id: "length-penalty",
       oninput: () => this.sort(), onchange: () => setOptions({length_penalty: Number(this.penalty.value)})});
     this.penaltyText = h("output", {for: "length-penalty", class: "figure"});
@@ -294,7 +299,8 @@ class Controls {
   toggle() {
     if (this.beam.pause) return this.beam.stop(this.beam.until);
     const from = this.beam.until + 1 >= this.beam.steps ? -1 : this.beam.until;
-    return this.beam.play(SLOW / Number(this.speed.value), from);
+    this.beam.play(SLOW / Number(this.speed.value), from);
+    return this.beam.draw(false);
   }
 
   step() {
@@ -328,6 +334,7 @@ class Controls {
     this.playButton.setAttribute("aria-label", beam.pause ? "Pause" : "Play");
     const kind = option("sample") ? "sample" : option("beam") < 2 ? "greedy" : "beam";
     this.kind.value = kind;
+    this.width.max = widest();
     this.width.value = option("beam");
     this.penalty.value = beam.penalty ?? option("length_penalty");
     fill(this.penaltyText, number(Number(this.penalty.value), 1));
@@ -342,6 +349,8 @@ class Controls {
 
 const button = (name, text, onclick) => h("button", {type: "button", "aria-label": name, title: name, onclick}, text);
 const label = (text, ...fields) => h("label", {}, h("span", {}, text), fields);
+
+const widest = () => Math.min(20, facts()?.target_tokens ?? 20);
 
 function clamp(field, least, most) {
   const value = Math.min(most, Math.max(least, Math.round(Number(field.value)) || least));

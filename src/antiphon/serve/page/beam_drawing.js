@@ -36,6 +36,7 @@ export class BeamDrawing {
   }
 
   clear() {
+    this.held ||= this.boxes.contains(document.activeElement); // the focus comes back to the tree
     this.drawn.clear();
     fill(this.arcs);
     fill(this.boxes);
@@ -62,10 +63,11 @@ export class BeamDrawing {
     const label = s("text", {x: at.x - 6, y: at.y + BOX / 2 - 5, class: "step-value"});
     const line = s("g", {class: "arc"}, s("path", {d: arc(from, at)}), label);
     const sum = s("text", {x: at.width / 2, y: 29, class: "sum"});
+    const now = () => this.nodes[node.id]; // the whole trace, at the end, has nodes of its own
     const box = s("g", {
       class: "node", transform: `translate(${at.x} ${at.y})`, tabindex: -1, role: "button", "data-id": node.id,
-      onclick: () => this.handlers.chosen(node), onpointerenter: () => this.point(node), onpointerleave: () => this.point(null),
-      onfocus: () => this.point(node), onblur: () => this.point(null), onkeydown: (event) => this.move(event, node),
+      onclick: () => this.handlers.chosen(now()), onpointerenter: () => this.point(now()), onpointerleave: () => this.point(null),
+      onfocus: () => this.point(now()), onblur: () => this.point(null), onkeydown: (event) => this.move(event, now()),
     }, s("rect", {width: at.width, height: BOX, rx: isEnd(node.token) ? 0 : 7}), s("text", {x: at.width / 2, y: 15, class: "token"}, shown(node.token)), sum,
     s("circle", {class: "greedy-dot", cx: at.width, cy: 0, r: 3.5}));
     this.arcs.append(line);
@@ -143,12 +145,14 @@ export class BeamDrawing {
     return null;
   }
 
-  /** One node takes part in the order of the Tab key; it is this one. */
+  /** One node takes part in the order of the Tab key: this one, or quietly only if none has the focus. */
   focus(id, {quiet = false} = {}) {
+    if (quiet && this.boxes.contains(document.activeElement)) return;
     for (const parts of this.drawn.values()) parts.box.setAttribute("tabindex", -1);
     const box = this.drawn.get(id)?.box;
     box?.setAttribute("tabindex", 0);
-    if (!quiet) box?.focus();
+    if (!quiet || (this.held && document.activeElement === document.body)) box?.focus({preventScroll: quiet});
+    this.held = false;
   }
 
   resize() {

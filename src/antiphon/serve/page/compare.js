@@ -26,6 +26,7 @@ export class Compare {
     this.element.classList.toggle("without", !best);
     if (!best) return;
     const {result} = state;
+    if (!result) [this.results[1], this.asked] = [null, null];
     this.results[0] = result;
     const wanted = result?.output && `${best.name} ${JSON.stringify([result.input, result.options])}`;
     if (result?.status === "done" && wanted !== this.asked) this.ask(best.name, wanted);

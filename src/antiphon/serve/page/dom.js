@@ -24,9 +24,17 @@ function filled(element, attributes, children) {
   return element;
 }
 
-/** Replace the children of an element. */
+const FOCUSABLE = "button:not(:disabled), select, input, textarea, a, summary, [tabindex]";
+const nameOf = (element) => element.getAttribute("aria-label") ?? element.textContent;
+
+/** Replace the children of an element; the focus stays with what has the same name, or the same place. */
 export function fill(element, ...children) {
+  const held = document.activeElement;
+  const place = held !== element && element.contains(held) ? [...element.querySelectorAll(FOCUSABLE)].indexOf(held) : -1;
   element.replaceChildren(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  if (place < 0) return element;
+  const now = [...element.querySelectorAll(FOCUSABLE)];
+  (now.find((one) => nameOf(one) === nameOf(held)) ?? now[Math.min(place, now.length - 1)])?.focus({preventScroll: true});
   return element;
 }
 
@@ -106,11 +114,13 @@ export function table(caption, head, rows) {
     h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell) => h("td", {}, String(cell)))))));
 }
 
-/** A picture with its table: everything that is drawn can also be read. `makeTable` is called when it is opened. */
+/** A picture with its table: everything that is drawn can also be read. `makeTable` is called while it is open. */
 export function figure(drawing, makeTable) {
   const body = h("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "The picture as a table"});
-  const opened = (event) => event.currentTarget.open && fill(body, makeTable());
-  return h("figure", {}, drawing, h("details", {class: "as-table", ontoggle: opened}, h("summary", {}, "As a table"), body));
+  const details = h("details", {class: "as-table", ontoggle: () => write()}, h("summary", {}, "As a table"), body);
+  const write = () => details.open && fill(body, makeTable());
+  new MutationObserver(write).observe(drawing, {childList: true, subtree: true});
+  return h("figure", {}, drawing, details);
 }
 
 /** A button that opens two sentences and, if there is one, the formula. */
@@ -121,6 +131,19 @@ export function help(text, formula) {
     button.setAttribute("aria-expanded", String(!note.hidden));
   }}, "?");
   return h("span", {class: "help-wrap"}, button, note);
+}
+
+/** Copy a text, and say so; a page that came over plain HTTP from another machine has no clipboard of its own. */
+export async function copy(text, what = "") {
+  if (navigator.clipboard) await navigator.clipboard.writeText(text);
+  else {
+    const area = h("textarea", {class: "unseen", value: text});
+    document.body.append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+  }
+  say(`${what}copied`);
 }
 
 /** A message for screen readers. */

@@ -42,7 +42,7 @@ function show(changed) {
   const frame = document.getElementById("view");
   if (frame.firstElementChild !== view.element) fill(frame, view.element);
   document.body.dataset.view = state.view;
-  for (const link of document.querySelectorAll("#views a")) link.toggleAttribute("aria-current", link.dataset.view === state.view);
+  for (const link of document.querySelectorAll("#views a")) link.dataset.view === state.view ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current");
   view.update(changed);
   if (!changed.has("result")) keepAddress();
 }
@@ -86,11 +86,13 @@ function sameText(inputs) {
 }
 
 addEventListener("hashchange", async () => {
-  const next = fromAddress(location.hash, await withAddressed());
+  const problem = await openAddressed();
+  const next = fromAddress(location.hash, state.models);
   if (!(next.view in VIEWS)) next.view = "answer";
   const same = JSON.stringify([next.inputs, next.options, next.prefix, next.model]) === JSON.stringify([state.inputs, state.options, state.prefix, state.model]);
   if (same) change({view: next.view, params: next.params, position: next.position});
-  else change({...next, ghost: null}, {asks: true});
+  else enter({...next, files: next.model === state.model ? state.files : {}}, {asks: !problem});
+  if (problem) question.showProblem(problem);
 });
 
 addEventListener("keydown", (event) => {
@@ -101,20 +103,23 @@ addEventListener("keydown", (event) => {
     undo();
   }
   if (!typing && !event.ctrlKey && !event.metaKey && !event.altKey && /^[1-9]$/.test(event.key)) {
-    const name = Object.keys(VIEWS)[Number(event.key) - 1];
-    if (name) change({view: name});
+    document.getElementById("views").children[Number(event.key) - 1]?.click();
   }
 });
 
-/** The models, with the one that the address names: a run is loaded when it is asked. */
-async function withAddressed() {
+/** Load the run that the address names; the error if there is no such model. */
+async function openAddressed() {
   const name = new URLSearchParams(location.hash.split("?")[1] ?? "").get("model");
-  if (!name || !state.runs || state.models.some((model) => model.name === name)) return state.models;
+  if (!name || state.models.some((model) => model.name === name)) return null;
   const waiting = h("p", {class: "quiet", role: "status"}, `Loading ${name} …`);
   document.getElementById("question").before(waiting);
-  await opened(name).catch((error) => question.showProblem(error));
-  waiting.remove();
-  return state.models;
+  try {
+    return (await opened(name)) ? null : new Error(`This server has no model “${name}”.`);
+  } catch (error) {
+    return error;
+  } finally {
+    waiting.remove();
+  }
 }
 
 async function start() {
@@ -129,13 +134,15 @@ async function start() {
     return;
   }
   makeFrame();
-  const next = fromAddress(location.hash, await withAddressed());
+  const problem = await openAddressed();
+  const next = fromAddress(location.hash, state.models);
   if (!(next.view in VIEWS)) next.view = "answer";
   const [only] = Object.keys(next.inputs);
   const [example] = state.models.find((model) => model.name === next.model)?.examples ?? [];
   if (example && !next.inputs[only]) next.inputs[only] = example;
   if (!state.models.length || (state.runs && !location.hash)) next.view = "runs";
-  change({...next, models: state.models}, {asks: state.models.length > 0});
+  change({...next, models: state.models}, {asks: state.models.length > 0 && !problem});
+  if (problem) question.showProblem(problem);
 }
 
 start();

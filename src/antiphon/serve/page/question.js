@@ -1,7 +1,7 @@
 // What is asked, and the answer in words that can be touched: shared by the views.
 
 import {ApiError, post, setKey} from "./api.js";
-import {cut, fill, h, heat, isEnd, number, probability, say, shown} from "./dom.js";
+import {copy, cut, fill, h, heat, isEnd, number, probability, say, shown} from "./dom.js";
 import {input, named, search} from "./search.js";
 import {change, enter, facts, spelling, state, steer, undo} from "./store.js";
 
@@ -28,7 +28,7 @@ export class Question {
     if (changed.has("inputs") && !changed.has("typed")) this.showTexts();
     if (changed.has("files")) this.showFields();
     if (changed.has("turns") || changed.has("model")) this.showTurns();
-    if (changed.has("result") || changed.has("prefix")) this.showAnswer();
+    if (changed.has("result") || changed.has("prefix") || changed.has("theme")) this.showAnswer(changed.has("theme"));
     if (changed.has("position")) this.select();
     if (changed.has("view")) {
       this.menu.close();
@@ -37,9 +37,10 @@ export class Question {
   }
 
   showFields() {
+    if (!state.models.length) return fill(this.fields, h("p", {class: "quiet"}, "No model is loaded yet: “ask it” in Runs loads one."));
     const sources = facts()?.sources?.length ? facts().sources : [{name: "text", kind: "text"}];
     fill(this.fields, sources.map(({name, kind}) => (kind === "text" ? this.textField(name, sources.length > 1) : this.fileField(name, kind))), this.examples());
-    this.showTexts();
+    return this.showTexts();
   }
 
   textField(name, named) {
@@ -116,8 +117,14 @@ export class Question {
       turns.length ? h("li", {class: "turn-tools"}, h("button", {type: "button", class: "plain", onclick: back}, "take back"), " ", h("button", {type: "button", class: "plain", onclick: () => change({turns: []})}, "new conversation")) : null);
   }
 
-  showAnswer() {
+  /** Draw the answer, unless it stands there: a menu stays open and the focus where it is when only greedy's answer comes. */
+  showAnswer(again) {
     const {result} = state;
+    if (state.prefix !== this.prefix) this.menu.close();
+    this.prefix = state.prefix;
+    if (!again && result?.output && result.output === this.drawn?.output && result.status === this.drawn.status) return undefined;
+    this.drawn = {output: result?.output, status: result?.status};
+    this.held ||= this.answer.contains(document.activeElement);
     this.menu.close();
     this.showProblem(result?.error);
     if (!result) return void (fill(this.answer, h("span", {class: "waiting"}, input() === null && facts() ? "The answer stands here." : "")), fill(this.facts));
@@ -125,6 +132,8 @@ export class Question {
     const rows = result.output.tokens.map((token, place) => this.token(token, place, result));
     fill(this.answer, rows.length ? rows : h("span", {class: "quiet"}, "(an empty answer)"));
     this.select();
+    if (this.held && document.activeElement === document.body) this.answer.querySelector('[tabindex="0"]')?.focus();
+    this.held &&= result.status !== "done";
     this.showFacts(result);
     if (result !== this.told && result.status === "done") say(`Answer: ${result.output.text}`);
     this.told = result;
@@ -174,7 +183,7 @@ export class Question {
     const mean = output.log_probs.reduce((sum, one) => sum + one, 0) / Math.max(1, length);
     const lock = result.prefix.length ? h("span", {class: "lock"}, `${result.prefix.length} locked `, h("button", {type: "button", class: "plain", onclick: undo}, "undo"), " ", h("button", {type: "button", class: "plain", onclick: () => enter({})}, "unlock all")) : null;
     fill(this.facts, lock, h("span", {class: "figure"}, `${number(mean)} a token`), h("span", {}, kind), h("span", {class: "figure"}, `${length} steps`), h("span", {class: "figure"}, `${Math.max(1, Math.round(result.ms))} ms`),
-      h("button", {type: "button", class: "plain", onclick: () => navigator.clipboard.writeText(output.text).then(() => say("copied"))}, "copy"));
+      h("button", {type: "button", class: "plain", onclick: () => copy(output.text)}, "copy"));
   }
 
   showProblem(error) {
@@ -192,10 +201,11 @@ export class Question {
 /** The other tokens that could stand in a place; choosing one locks the answer up to it. */
 class Menu {
   constructor() {
-    this.list = h("ol", {class: "menu-list", role: "listbox", "aria-label": "What else could stand here", tabindex: -1, onkeydown: (event) => this.key(event)});
+    this.list = h("ol", {class: "menu-list", role: "listbox", "aria-label": "What else could stand here", tabindex: -1});
     this.element = h("div", {class: "menu", hidden: true}, h("p", {class: "menu-head"}, "What else could stand here"), this.list);
     this.rows = [];
     document.addEventListener("pointerdown", (event) => this.element.contains(event.target) || event.target.closest?.(".token") || this.close());
+    document.addEventListener("keydown", (event) => this.isOpen && this.key(event), {capture: true}); // also while its rows are loaded
   }
 
   get isOpen() {
@@ -227,7 +237,7 @@ class Menu {
       h("span", {class: "bar-cell"}, h("span", {class: "score-bar", style: {width: `${Math.max(1, 100 * one.probability)}%`}})),
       h("span", {class: "figure"}, probability(one.probability)), h("span", {class: "menu-text"}, one.text))));
     this.put();
-    this.list.querySelector(".now, li")?.focus();
+    (this.list.querySelector(".now") ?? this.list.firstElementChild)?.focus();
   }
 
   put() {
@@ -239,11 +249,12 @@ class Menu {
   }
 
   key(event) {
+    if (event.key !== "Escape" && event.target.closest("input, textarea, select")) return undefined;
     const items = [...this.list.children];
     const here = items.indexOf(document.activeElement);
     const next = {ArrowDown: here + 1, ArrowUp: here - 1, Home: 0, End: items.length - 1}[event.key];
     if (next !== undefined) items[Math.min(items.length - 1, Math.max(0, next))]?.focus();
-    else if (event.key === "Enter" || event.key === " ") this.choose(here);
+    else if (here >= 0 && (event.key === "Enter" || event.key === " ")) this.choose(here);
     else if (event.key === "Escape") this.close(true);
     else if (/^\d$/.test(event.key)) this.choose((Number(event.key) + 9) % 10);
     else if (event.key === "Tab") return this.close();
@@ -257,7 +268,7 @@ class Menu {
     const chosen = this.rows[row];
     if (!chosen) return;
     const {place} = this;
-    this.close();
+    this.close(true);
     const before = state.result.output.token_ids.slice(0, place);
     change({position: place});
     steer(isEnd(chosen.token) ? before : [...before, chosen.token_id]);

@@ -140,7 +140,7 @@ export class Runs {
     const samples = run.samples.slice(-8).map(({update, source, output, references}) => h("tr", {}, h("td", {class: "figure"}, String(update)), h("td", {}, source), h("td", {}, output),
       h("td", {}, references.includes(output) ? "✓" : references[0] ?? "")));
     return fill(this.details, samples.length ? [h("h3", {}, "Latest samples"), h("div", {class: "scroll"}, h("table", {class: "data wrap"}, h("thead", {}, h("tr", {}, ["update", "source", "output", "right"].map((cell) => h("th", {scope: "col"}, cell)))), h("tbody", {}, samples)))] : null,
-      h("details", {class: "as-table"}, h("summary", {}, "Configuration"), h("pre", {}, run.config)));
+      h("details", {class: "as-table"}, h("summary", {}, "Configuration"), h("pre", {tabindex: 0}, run.config)));
   }
 
   table() {

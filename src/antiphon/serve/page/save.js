@@ -1,7 +1,7 @@
 // Saving a view: SVG, PNG, JSON, one HTML file; and the request behind it.
 
 import {asCode, last} from "./api.js";
-import {fill, h} from "./dom.js";
+import {copy, fill, h} from "./dom.js";
 
 const KINDS = ["SVG", "PNG", "JSON", "HTML"];
 let opened = null;
@@ -11,7 +11,7 @@ function panel(button, label, ...content) {
   const again = opened?.button === button;
   close();
   if (again) return;
-  const element = h("div", {class: "panel", role: "dialog", "aria-label": label, onkeydown: (event) => event.key === "Escape" && close(true)}, content);
+  const element = h("div", {class: "panel", role: "dialog", "aria-label": label}, content);
   button.closest("header").append(element);
   button.setAttribute("aria-expanded", "true");
   opened = {button, element};
@@ -29,6 +29,12 @@ function close(back = false) {
 addEventListener("pointerdown", (event) => {
   if (opened && !opened.element.contains(event.target) && !opened.button.contains(event.target)) close();
 });
+
+addEventListener("keydown", (event) => {
+  if (event.key !== "Escape" || !opened) return;
+  event.stopPropagation(); // it is not meant for what was steered
+  close(true);
+}, {capture: true});
 
 /** The panel that saves what a view shows. */
 export function openSave(button, view, {view: name, model}) {
@@ -53,7 +59,7 @@ export function openCode(button) {
     for (const tab of tabs) tab.setAttribute("aria-pressed", String(tab.textContent === name));
   };
   const tabs = Object.keys(code).map((name) => h("button", {type: "button", onclick: () => shown(name)}, name));
-  panel(button, "The request behind this page", h("p", {class: "row"}, tabs, h("button", {type: "button", onclick: () => navigator.clipboard.writeText(text.textContent)}, "copy")), text);
+  panel(button, "The request behind this page", h("p", {class: "row"}, tabs, h("button", {type: "button", onclick: () => copy(text.textContent)}, "copy")), text);
   return shown("curl");
 }
 
@@ -72,15 +78,15 @@ function download(name, type, content) {
 
 /** The text of the picture with its styles and colours in it; as text, for a style element would break the policy. */
 export async function standalone(picture) {
-  const copy = picture.cloneNode(true);
+  const clone = picture.cloneNode(true);
   const css = await (await fetch("/page/figures.css")).text();
   const here = getComputedStyle(document.documentElement);
-  const values = [...new Set(css.match(/--[\w-]+/g))].map((name) => `${name}: ${here.getPropertyValue(name)}`).join("; ");
-  for (const image of copy.querySelectorAll("image")) image.setAttribute("href", await embedded(image.getAttribute("href")));
-  const [, , width, height] = copy.getAttribute("viewBox").split(/\s+/);
-  for (const [name, value] of Object.entries({xmlns: "http://www.w3.org/2000/svg", width, height})) copy.setAttribute(name, value);
+  const values = [...new Set(`${css} ${clone.outerHTML}`.match(/--[\w-]+/g))].map((name) => `${name}: ${here.getPropertyValue(name)}`).join("; ");
+  for (const image of clone.querySelectorAll("image")) image.setAttribute("href", await embedded(image.getAttribute("href")));
+  const [, , width, height] = clone.getAttribute("viewBox").split(/\s+/);
+  for (const [name, value] of Object.entries({xmlns: "http://www.w3.org/2000/svg", width, height})) clone.setAttribute(name, value);
   const style = `<style>svg { ${values}; font-family: system-ui, sans-serif; background: ${here.getPropertyValue("--ground")} }\n${css}</style>`;
-  return new XMLSerializer().serializeToString(copy).replace(">", () => `>${style}`);
+  return new XMLSerializer().serializeToString(clone).replace(">", () => `>${style}`);
 }
 
 async function embedded(address) {

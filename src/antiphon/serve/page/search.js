@@ -28,7 +28,7 @@ export async function search() {
   running?.abort();
   running = new AbortController();
   const given = input();
-  if (given === null) return change({result: null});
+  if (given === null || !facts()) return change({result: null});
   const result = emptyResult(given, state.model);
   change({result});
   return follow(result, (grown) => grown === state.result && change({result: grown}), running.signal);

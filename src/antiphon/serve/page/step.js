@@ -46,6 +46,7 @@ export class Step {
       const step = await post("/v1/explain/step", body);
       if (asked !== this.asked) return;
       this.step = step;
+      this.count = body.answer.length; // without the end that the API adds to an answer that was cut off
       this.draw();
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
@@ -62,7 +63,7 @@ export class Step {
   }
 
   showControls() {
-    const {tokens, position, token, layer, head, layers} = this.step;
+    const {position, token, layer, head, layers} = this.step;
     const go = (place) => change({position: place});
     const choose = (name, most, value) => h("label", {}, name, h("select", {"aria-label": name, onchange: (event) => change({params: {...state.params, [name]: event.currentTarget.value}})},
       Array.from({length: most}, (_, index) => h("option", {value: index + 1, selected: index + 1 === value}, String(index + 1)))));
@@ -70,8 +71,8 @@ export class Step {
     const heads = layers.find((one) => one.weights)?.weights.length ?? 0;
     fill(this.controls,
       h("div", {class: "group"}, h("button", {type: "button", "aria-label": "The step before", disabled: position === 0, onclick: () => go(position - 1)}, "‹"),
-        h("strong", {class: "step-name"}, `writing token ${position + 1} of ${tokens.length}: ${shown(token)}`),
-        h("button", {type: "button", "aria-label": "The next step", disabled: position + 1 === tokens.length, onclick: () => go(position + 1)}, "›")),
+        h("strong", {class: "step-name"}, `writing token ${position + 1} of ${this.count}: ${shown(token)}`),
+        h("button", {type: "button", "aria-label": "The next step", disabled: position + 1 === this.count, onclick: () => go(position + 1)}, "›")),
       layer === null ? null : h("div", {class: "group"}, choose("layer", depth, layer), choose("head", heads, head)));
   }
 

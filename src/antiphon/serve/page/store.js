@@ -75,9 +75,9 @@ export function steer(prefix) {
   change({ghost: state.result, prefix}, {asks: true});
 }
 
-/** Take back the last steering; false if there was none. */
+/** Take back the last steering, or what an address has locked; false if there was none. */
 export function undo() {
-  const before = undone.pop();
+  const before = undone.pop() ?? (state.prefix.length ? {prefix: [], ghost: null} : null);
   if (before) change(before, {asks: true});
   return Boolean(before);
 }

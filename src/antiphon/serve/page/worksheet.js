@@ -1,6 +1,6 @@
 // The worked figure: rows from the encoder states to the new state, columns that stay aligned.
 
-import {cut, heat, number, probability, s, say, shown, signed, textWidth} from "./dom.js";
+import {copy, cut, heat, number, probability, s, shown, signed, textWidth} from "./dom.js";
 
 const LABEL = 280; // width of the names and formulas
 const BAR = 88; // height of a vector that stands upright
@@ -49,8 +49,8 @@ function columnWidth(parts, names) {
 
 /** The number, name and formula of a row; a click copies its values. */
 function label(count, title, symbol, formula, values) {
-  const copy = () => navigator.clipboard.writeText(JSON.stringify(values)).then(() => say(`${title}: copied`));
-  return s("g", {class: "sheet-label", role: "button", tabindex: 0, "aria-label": `Copy the values of ${title}`, onclick: copy, onkeydown: (event) => (event.key === "Enter" || event.key === " ") && (event.preventDefault(), copy())},
+  const copied = () => copy(JSON.stringify(values), `${title}: `);
+  return s("g", {class: "sheet-label", role: "button", tabindex: 0, "aria-label": `Copy the values of ${title}`, onclick: copied, onkeydown: (event) => (event.key === "Enter" || event.key === " ") && (event.preventDefault(), copied())},
     s("rect", {x: 0, y: 0, width: LABEL - 24, height: 44, class: "hit"}), s("text", {x: 0, y: 14, class: "start small"}, String(count)),
     s("text", {x: 22, y: 14, class: "start title"}, title), formulas(symbol, formula ?? "").map((line, place) => s("text", {x: 22, y: 34 + 17 * place, class: "start formula"}, set(line))));
 }
