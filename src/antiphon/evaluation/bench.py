@@ -24,7 +24,7 @@ from antiphon.inference.generator import Generator
 from antiphon.inference.options import SearchKeywords
 from antiphon.model_folder import open_model
 
-__all__ = ["BenchModel", "Decode", "Measurements", "Speed", "Task", "compare", "measure", "serve"]
+__all__ = ["BenchModel", "BenchWorker", "Decode", "Measurements", "Speed", "Task", "compare", "measure", "serve"]
 
 RU_MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes
 SINGLES = 50  # texts that are decoded one by one
@@ -126,7 +126,7 @@ def measure(
     """
     if not texts:
         raise UserError("no texts to decode; give a file with at least one line")
-    workers = [_Worker(candidate) for candidate in candidates]
+    workers = [BenchWorker(candidate) for candidate in candidates]
     try:
         measured = [
             Measurements(worker.candidate.name, worker.ask({"texts": texts, "singles": singles})["engine"])
@@ -147,7 +147,7 @@ def measure(
             worker.close()
 
 
-class _Worker:
+class BenchWorker:
     """The process of a candidate, which answers a line of JSON with another."""
 
     def __init__(self, candidate: BenchModel) -> None:
