@@ -19,7 +19,7 @@ from typing import Any
 
 from http_load import Answer, Load, Outcome
 
-__all__ = ["Running", "Served", "Usage", "antiphon_server", "other_server", "running"]
+__all__ = ["Running", "Served", "Usage", "antiphon_server", "cpu_seconds", "other_server", "running"]
 
 HERE = Path(__file__).parent
 TICKS = os.sysconf("SC_CLK_TCK")

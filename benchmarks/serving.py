@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from http_load import Outcome
-from served import Running, Served, Usage, antiphon_server, other_server, running
+from served import Running, Served, Usage, antiphon_server, cpu_seconds, other_server, running
 
 from antiphon.evaluation.bench import BenchModel, BenchWorker
 
@@ -68,8 +68,6 @@ class Figures:
 
     def _cpu(self) -> list[str]:
         """Milliseconds per request of the server, of the processes of its models, and of the load generator."""
-        if not self.usages:
-            return ["", "", ""]
         columns = ([usage.server for usage in self.usages], [usage.models for usage in self.usages], self.load)
         return [f"{1000 * statistics.median(column):.2f}" for column in columns]
 
@@ -99,14 +97,24 @@ class Offline:
         self._worker = BenchWorker(BenchModel.of_model(model, {}))
         self._worker.ask({"texts": texts, "singles": options.singles})
 
-    def batched(self) -> tuple[float, list[str]]:
-        """Answers a second, and the answers."""
-        found = self._worker.ask({"beam": self.beam})
-        return len(self.texts) / sum(found["seconds"]), list(found["outputs"])
+    def batched(self, figures: Figures) -> list[str]:
+        """Measure it with all texts together; the answers."""
+        return self._ask(figures, {"beam": self.beam})
 
-    def alone(self) -> list[float]:
-        """Seconds of each text."""
-        return list(self._worker.ask({"beam": self.beam, "batch_size": 1, "single": True})["seconds"])
+    def alone(self, figures: Figures) -> None:
+        """Measure it with some texts, one by one."""
+        self._ask(figures, {"beam": self.beam, "batch_size": 1, "single": True})
+
+    def _ask(self, figures: Figures, task: dict[str, object]) -> list[str]:
+        before = cpu_seconds(self._worker.process.pid)
+        found = self._worker.ask(task)
+        outputs, seconds = list(found["outputs"]), list(found["seconds"])
+        cpu = (cpu_seconds(self._worker.process.pid) - before) / len(outputs)
+        figures.usages.append(Usage(server=0.0, models=cpu, inputs=0.0, batches=0.0))
+        figures.load.append(0.0)
+        figures.rates.append(len(outputs) / sum(seconds))
+        figures.latencies += seconds if task.get("single") else []
+        return outputs
 
     def close(self) -> None:
         self._worker.close()
@@ -126,22 +134,19 @@ class Comparison:
     def round(self, offline: Offline) -> None:
         """Measure everything once."""
         time.sleep(PAUSE)
-        rate, answers = offline.batched()
-        self.batched.rates.append(rate)
+        answers = offline.batched(self.batched)
         self.batched.ratios.append(1.0)
         for clients in sorted(self.options.clients, reverse=True):
             for server in self.servers:
                 time.sleep(PAUSE)
-                outcome = self._load(server, clients, rate)
+                outcome = self._load(server, clients)
                 if clients > 1 and server is self.servers[0]:
                     self.different += differences(server.served, outcome, answers)
         time.sleep(PAUSE)
-        seconds = offline.alone()
-        self.alone.rates.append(len(seconds) / sum(seconds))
-        self.alone.ratios.append(self.alone.rates[-1] / rate)
-        self.alone.latencies += seconds
+        offline.alone(self.alone)
+        self.alone.ratios.append(self.alone.rates[-1] / self.batched.rates[-1])
 
-    def _load(self, server: Running, clients: int, batched: float) -> Outcome:
+    def _load(self, server: Running, clients: int) -> Outcome:
         figures = self.served[server.served.name, clients]
         texts = self.few if clients == 1 else self.texts
         before = server.usage()
@@ -149,7 +154,7 @@ class Comparison:
         figures.usages.append(server.usage().since(before, requests=len(texts)))
         figures.load.append(outcome.cpu / len(texts))
         figures.rates.append(steady_rate(outcome, clients))
-        figures.ratios.append(figures.rates[-1] / batched)
+        figures.ratios.append(figures.rates[-1] / self.batched.rates[-1])
         figures.latencies += [answer.latency for answer in outcome.answers]
         self.failed += sum(answer.status != 200 for answer in outcome.answers)
         return outcome

@@ -7,7 +7,7 @@ import binascii
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from antiphon.config.schema import Config
@@ -39,7 +39,9 @@ class Attachments:
     @contextmanager
     def texts(self, inputs: list[ClientInput]) -> Iterator[list[str]]:
         """The texts of the inputs, which hold as long as the context; Refusal for what cannot be one."""
-        with tempfile.TemporaryDirectory(prefix="antiphon-") as folder:
+        # A folder only where files are read: while a lane computes, each system call here costs a wait for the GIL.
+        reads_files = any(kind != "text" for kind in self.kinds)
+        with tempfile.TemporaryDirectory(prefix="antiphon-") if reads_files else nullcontext("") as folder:
             yield [self._text(given, f"inputs[{number}]", Path(folder)) for number, given in enumerate(inputs)]
 
     def _text(self, given: ClientInput, place: str, folder: Path) -> str:
