@@ -46,11 +46,13 @@ class AnswerPipeline:
     flag_limits: FlagLimits
     weights: bool = True  # add one attention matrix to each answer
     heads: bool = False  # add the attention of every layer and head
+    workers: int | None = None  # batches computed at once; None: the engine's best number
 
     def run(
         self, inputs: list[EncodedInput], prefixes: list[list[int]], keys: list[tuple[int, ...]]
     ) -> list[Generation]:
         """The answers in order; the random numbers of an answer depend on its key."""
+        workers = self.engine.workers if self.workers is None else self.workers
         rows = [row for row, encoded in enumerate(inputs) if not encoded.skip]
         batches = [
             [rows[index] for index in batch]
@@ -59,7 +61,7 @@ class AnswerPipeline:
                 self.options.batch_size,
                 beam=self.options.width,
                 budget=self.engine.budget,
-                min_batches=self.engine.workers,
+                min_batches=workers,
             )
         ]
 
@@ -71,7 +73,7 @@ class AnswerPipeline:
             return self._build(chosen, hypotheses)
 
         found = {row: self.skipped(encoded) for row, encoded in enumerate(inputs) if encoded.skip}
-        for batch, answers in zip(batches, map_in_threads(answer, batches, self.engine.workers), strict=True):
+        for batch, answers in zip(batches, map_in_threads(answer, batches, workers), strict=True):
             found |= zip(batch, answers, strict=True)
         return [found[row] for row in range(len(inputs))]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
 from antiphon.errors import UserError
@@ -220,7 +220,8 @@ class Operations:
             raise invalid("return: this model returns no attention; leave attention out", param="return")
         if heads and not engine.has_heads:
             raise invalid("return: this model returns no single layers and heads; leave heads out", param="return")
-        return self.generator.pipeline(options, weights=weights, heads=heads)
+        # The lanes of the batcher compute several batches at once, so each computes its own as one.
+        return replace(self.generator.pipeline(options, weights=weights, heads=heads), workers=1)
 
     def _refuse_large(self, options: SearchOptions) -> None:
         size = options.width * options.n_best * options.max_length

@@ -29,8 +29,6 @@ from antiphon.serve.refusals import Refusal, bug
 
 __all__ = ["ModelWorker", "main"]
 
-OTHER_LANES = 2  # of an engine with threads of its own: one computes while the other turns answers into text
-
 
 class ModelWorker:
     """Plans each request as it comes, and lets the lanes compute it."""
@@ -42,11 +40,10 @@ class ModelWorker:
         self._output, self._writing = output, threading.Lock()
         self._requests: dict[int, Request] = {}
         ours = generator.engine.name == "torch"
-        many = generator.config.decoding.batch_size
-        limits = BatchLimits(generator.engine.budget, many if ours else many * generator.engine.workers)
+        # Not one lane more, to turn answers into text meanwhile: it would take what comes next, as a small batch.
         self.batcher = Batcher(
-            threads if ours else OTHER_LANES,
-            limits,
+            min(threads, generator.engine.workers),
+            BatchLimits(generator.engine.budget, generator.config.decoding.batch_size),
             prepare=partial(torch.set_num_threads, 1 if ours else threads),
             report=self._report,
         )
