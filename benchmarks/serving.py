@@ -148,7 +148,8 @@ class Comparison:
 
     def _load(self, server: Running, clients: int) -> Outcome:
         figures = self.served[server.served.name, clients]
-        texts = self.few if clients == 1 else self.texts
+        half = self.texts[: max(len(self.few), len(self.texts) // 2)]
+        texts = self.few if clients == 1 else half if clients < max(self.options.clients) else self.texts
         before = server.usage()
         outcome = server.load(texts, clients, len(texts))
         figures.usages.append(server.usage().since(before, requests=len(texts)))
