@@ -59,7 +59,8 @@ class Figures:
     def cells(self) -> list[str]:
         """The columns of the table."""
         cells = [f"{statistics.median(self.rates):.1f}", f"{statistics.median(self.ratios):.2f}"]
-        cells += [f"{self.percentile(share):.1f}" for share in (0.5, 0.95, 0.99)]
+        shares = (0.5, 0.95, 0.99)
+        cells += [f"{self.percentile(share):.1f}" if self.latencies else "" for share in shares]
         return [*cells, self._batch(), *self._cpu()]
 
     def _batch(self) -> str:
@@ -69,7 +70,7 @@ class Figures:
     def _cpu(self) -> list[str]:
         """Milliseconds per request of the server, of the processes of its models, and of the load generator."""
         columns = ([usage.server for usage in self.usages], [usage.models for usage in self.usages], self.load)
-        return [f"{1000 * statistics.median(column):.2f}" for column in columns]
+        return [f"{1000 * statistics.median(column):.2f}" if any(column) else "" for column in columns]
 
 
 COLUMNS = (
@@ -226,11 +227,12 @@ def measure_overload(compared: Comparison, options: argparse.Namespace) -> str:
         server.load(compared.texts, QUEUE, 4 * QUEUE)
         answers = server.load(compared.texts, MOST_CONNECTIONS, int(asked * OVERLOAD_SECONDS), asked).answers
     kinds = ", ".join(f"{number} x {status}" for status, number in sorted(Counter(it.status for it in answers).items()))
+    good, end = sum(it.status == 200 for it in answers), max(it.end for it in answers)
     late = Figures(latencies=[answer.latency - WAIT for answer in answers if answer.status == 429] or [math.nan])
     p50, p99, most = (late.percentile(share) for share in (0.5, 0.99, 1.0))
     return (
         f"- {compared.name}: {asked:.0f} requests a second for {OVERLOAD_SECONDS} s, queue {QUEUE}, wait {WAIT} s: "
-        f"{kinds}; refusals came {p50:.0f} ms (p50), {p99:.0f} ms (p99), {most:.0f} ms (most) after their wait"
+        f"{kinds}, {good / end / compared.rate:.2f} of the rate at {max(options.clients)} clients; refusals came {p50:.0f} ms (p50), {p99:.0f} ms (p99), {most:.0f} ms (most) after their wait"
     )
 
 
