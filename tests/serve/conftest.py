@@ -61,11 +61,3 @@ def assorted(assorted_runs: dict[str, str], scratch: Path) -> Iterator[RunningSe
         patch.setenv("TMPDIR", str(scratch))
         with serving(*assorted_runs.values()) as running:
             yield running
-
-
-@pytest.fixture(scope="session")
-def two_models(bahdanau_run: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """A server with two models, told apart by their languages."""
-    other = tiny_folder("transformer", tmp_path_factory.mktemp("serve") / "transformer")
-    with serving(Path(bahdanau_run), Path(other), options=["--languages", "en-de", "--languages", "en-fr"]) as running:
-        yield running

@@ -389,6 +389,9 @@ def test_sources_that_are_missing_or_wrong(assorted: RunningServer) -> None:
         ({**whole, "array": encoded(b"\x93NUMPY")}, "inputs[0]: "),
         ({**whole, "picture": whole["array"]}, "inputs[0]: not a picture"),
     ]
+    for model in ("rnn-lm", "tagger"):
+        answer = assorted.client.post("/v1/generate", json={"model": model, "inputs": {}})
+        refused(answer, 422, "inputs[0]: this model reads one text; give it as a string")
     for given, message in changes:
         answer = assorted.client.post("/v1/generate", json={"model": "several", "inputs": given})
         error = refused(answer, 422, message)

@@ -54,7 +54,7 @@ class Attachments:
         if len(self.kinds) < 2:
             kind = self.kinds[0] if self.kinds else "text"
             if isinstance(given, dict):
-                if list(given) != self.names:
+                if not self.names or list(given) != self.names:
                     raise invalid(f"{place}: this model reads one {kind}; give it as a string", param="inputs")
                 given = given[self.names[0]]
             return given if kind == "text" else self._file(given, place, folder)
