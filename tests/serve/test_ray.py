@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
@@ -13,6 +14,7 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +27,9 @@ from running_server import RunningServer, serving
 
 import antiphon
 from antiphon.cli.main import run
+from antiphon.errors import UserError
+from antiphon.serve.ray_engine import AppReplica, problems_of
+from antiphon.serve.serve_settings import ServeSettings, served_models
 
 KEY = "a-key-of-the-tests"
 PATIENCE = 90.0  # seconds after which something that should have happened counts as missing
@@ -269,13 +274,19 @@ def test_without_ray_it_says_what_to_install(bahdanau_run: str) -> None:
     assert ended.returncode == 2
 
 
-def test_a_model_that_cannot_be_loaded(tmp_path: Path, ray_folder: str) -> None:
-    command = [sys.executable, "-m", "antiphon.cli.main", "serve", str(tmp_path / "none"), "--port", "0"]
-    environment = {**os.environ, "RAY_TMPDIR": ray_folder}
-    ended = subprocess.run(
-        [*command, "--engine", "ray"], capture_output=True, text=True, check=False, env=environment, timeout=PATIENCE
+def test_a_model_that_cannot_be_loaded(tmp_path: Path) -> None:
+    """The constructor of a replica fails as in Ray, which hands on the text of the traceback."""
+    settings = ServeSettings(models=served_models([tmp_path / "none"], ensemble=False, languages=[]))
+
+    async def begin() -> None:
+        replica = AppReplica.__new__(AppReplica)
+        await replica.__init__(settings)  # type: ignore[misc]
+
+    with pytest.raises(UserError) as raised:
+        asyncio.run(begin())
+    message = (
+        f"The deployment failed to start 2 times in a row. Error:\n{''.join(traceback.format_exception(raised.value))}"
     )
-    assert ended.stderr.splitlines() == [
-        f"antiphon: {tmp_path}/none: no such folder; `antiphon train CONFIG --out {tmp_path}/none` makes one"
+    assert problems_of([message]) == [
+        f"{tmp_path}/none: no such folder; `antiphon train CONFIG --out {tmp_path}/none` makes one"
     ]
-    assert ended.returncode == 2

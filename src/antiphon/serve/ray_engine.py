@@ -43,7 +43,7 @@ from antiphon.serve.server_metrics import CONTENT_TYPE, MetricsOfReplicas
 if TYPE_CHECKING:
     from ray.serve.handle import DeploymentHandle
 
-__all__ = ["AppReplica", "serve"]
+__all__ = ["AppReplica", "problems_of", "serve"]
 
 OWN_CLUSTER = {
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # listen on loopback only, as on systems for which Ray has no clusters
@@ -268,6 +268,11 @@ def cluster(cores: int) -> Generator[None, None, None]:
         ray.init(address or "local", logging_level=logging.WARNING, **({} if address else own))
     except ConnectionError as error:
         raise UserError(f"RAY_ADDRESS={address}: {str(error).rstrip('.')}; {START_RAY}") from None
+    except Exception as error:  # of its processes, which have 30 seconds to start: Ray has no type of its own for this
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise UserError(
+            f"--engine ray: Ray could not be started ({reason}); try again on a less busy machine"
+        ) from None
     signal.signal(signal.SIGTERM, _leave)  # Ray's handler has an exit code of its own
     try:
         yield
