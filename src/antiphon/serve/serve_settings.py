@@ -10,7 +10,7 @@ from pathlib import Path
 
 from antiphon.errors import UserError
 
-__all__ = ["Languages", "ServeSettings", "ServedModel", "parse_languages", "served_models"]
+__all__ = ["Languages", "ServeSettings", "ServedModel", "is_loopback", "parse_languages", "served_models"]
 
 LANGUAGES = re.compile(r"([A-Za-z]{2,8}(?:[_-][A-Za-z0-9]{2,8})?)[-:>]([A-Za-z]{2,8}(?:[_-][A-Za-z0-9]{2,8})?)")
 

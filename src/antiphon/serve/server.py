@@ -20,7 +20,7 @@ from antiphon.serve.refusals import Refusal, invalid
 from antiphon.serve.serve_settings import ServeSettings
 from antiphon.serve.server_metrics import Metrics
 
-__all__ = ["Server", "unless_gone"]
+__all__ = ["Server", "first_event", "unless_gone"]
 
 Result = TypeVar("Result")
 KEYS = ("bearer", "deepl-auth-key")  # schemes of the Authorization header
@@ -58,12 +58,11 @@ class Server:
 
     async def read(self, request: Request) -> Message:
         """The fields of a request whose key is right; Refusal otherwise."""
-        if self.settings.api_keys and not self._has_key(request.headers):
-            values = await read_values(request, self.settings.max_bytes)
-            self._check_key(values.pop("api_key", None))
-            return values
-        values = await read_values(request, self.settings.max_bytes)
-        values.pop("api_key", None)
+        known = not self.settings.api_keys or self._has_key(request.headers)
+        values = await read_values(request, self.settings.max_bytes, self.settings.timeout)
+        key = values.pop("api_key", None)
+        if not known:
+            self._check_key(key)
         return values
 
     def _has_key(self, headers: Any) -> bool:  # noqa: ANN401 (starlette's Headers)
@@ -104,21 +103,25 @@ class Server:
         """Refusal (413) if there are too many inputs or one of them is too long."""
         if len(inputs) > self.settings.max_inputs:
             raise too_many(name, len(inputs), self.settings.max_inputs)
-        for number, text in enumerate(inputs):
-            if isinstance(text, str) and len(text) > self.settings.max_characters and not self._reads_files:
-                raise too_many(f"{name}[{number}] in characters", len(text), self.settings.max_characters)
+        for number, given in enumerate(inputs):
+            parts = given.items() if isinstance(given, dict) else [("", given)]
+            for part, text in parts:
+                if len(text) > self.settings.max_characters and not self._may_be_file(part):
+                    place = f"{name}[{number}]{part and '.'}{part[:40]} in characters"
+                    raise too_many(place, len(text), self.settings.max_characters)
 
-    def check_answer(self, answer: str | list[int] | None) -> None:
-        """Refusal (413) if a given answer is too long."""
-        if isinstance(answer, str):
-            self.check_size([answer], "answer")
-        elif answer is not None and len(answer) > self.settings.max_characters:
-            raise too_many("answer in tokens", len(answer), self.settings.max_characters)
+    def check_answer(self, answer: str | list[int] | None, name: str = "answer") -> None:
+        """Refusal (413) if a given answer, or the beginning of one, is too long."""
+        if answer is not None and len(answer) > self.settings.max_characters:
+            unit = "characters" if isinstance(answer, str) else "tokens"
+            raise too_many(f"{name} in {unit}", len(answer), self.settings.max_characters)
 
-    @property
-    def _reads_files(self) -> bool:
-        """A long string may be a file in base64."""
-        return any(source["kind"] != "text" for model in self.models for source in model.facts.get("sources", ()))
+    def _may_be_file(self, part: str) -> bool:
+        """True if a model reads this part of its inputs, or its only one, as a file in base64."""
+        if not all(model.facts for model in self.models):
+            raise Refusal(503, "loading", "a model is loading; try again soon", retry_after=2)
+        every = [source for model in self.models for source in model.facts["sources"]]
+        return any(source["kind"] != "text" and part in ("", source["name"]) for source in every)
 
     async def call(
         self, request: Request, model: Model, operation: str, payload: Message, *, timeout: float | None = None
@@ -148,6 +151,15 @@ async def unless_gone(request: Request, work: Coroutine[Any, Any, Result]) -> Re
         leaving.cancel()
         working.cancel()
         await asyncio.gather(working, leaving, return_exceptions=True)
+
+
+async def first_event(request: Request, events: AsyncGenerator[Message, None]) -> Message:
+    """The first event of a stream, which is given up when the client goes away before it; Refusal if there is none."""
+
+    async def first() -> Message:
+        return await anext(events)
+
+    return await unless_gone(request, first())
 
 
 async def _disconnected(request: Request) -> None:
