@@ -103,17 +103,20 @@ class Gate:
                 own = MutableHeaders(scope=message)
                 for name, value in {**HEADERS, "X-Request-ID": number}.items():
                     own.setdefault(name, value)
+                if self.server.draining:  # the next request of this client goes elsewhere
+                    own["Connection"] = "close"
             await send(message)
 
-        self.server.active += 1
+        refusal = self._refusal(scope, headers)
+        accepted = refusal is None
+        self.server.active += accepted
         try:
-            refusal = self._refusal(scope, headers)
             if refusal is None:
                 await self._run(scope, receive, send_with_headers, lambda: status)
             else:
                 await error_response(Request(scope, receive), refusal)(scope, receive, send_with_headers)
         finally:
-            self.server.active -= 1
+            self.server.active -= accepted
             self._count(scope, status, time.perf_counter() - began, number)
 
     def _refusal(self, scope: Scope, headers: Headers) -> Refusal | None:
