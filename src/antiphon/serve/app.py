@@ -33,11 +33,12 @@ from antiphon.serve.refusals import Refusal, bug, draining, report_bug
 from antiphon.serve.serve_settings import ServeSettings, is_loopback
 from antiphon.serve.server import Server
 
-__all__ = ["create_app"]
+__all__ = ["HEADERS", "HEADER_BYTES", "create_app"]
 
 PROTOCOLS = (native, openai, deepl, libretranslate)
 ID_OF_CLIENT = re.compile(r"[A-Za-z0-9._-]{1,64}")
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+HEADER_BYTES = 32 * 1024  # of the first line and the headers of a request
 OPEN_WHILE_DRAINING = ("/livez", "/readyz", "/health", "/metrics")
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -120,6 +121,14 @@ class Gate:
             self._count(scope, status, time.perf_counter() - began, number)
 
     def _refusal(self, scope: Scope, headers: Headers) -> Refusal | None:
+        if scope["http_version"] not in ("1.0", "1.1"):
+            return Refusal(505, "invalid_http", "this version of HTTP is not spoken here; send HTTP/1.1")
+        size = (
+            len(scope["raw_path"]) + len(scope["query_string"]) + sum(len(name + value) for name, value in headers.raw)
+        )
+        if size > HEADER_BYTES:
+            problem = f"the address and the headers have {size:,} bytes, at most {HEADER_BYTES:,} are read; send a body"
+            return Refusal(431, "too_large", problem, limit=HEADER_BYTES, given=size)
         settings, host = self.server.settings, headers.get("host", "").lower()
         name = re.sub(r":\d+$", "", host)
         if (settings.loopback or settings.allowed_hosts) and not (is_loopback(name) or name in settings.allowed_hosts):

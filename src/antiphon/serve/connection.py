@@ -20,15 +20,16 @@ from antiphon.serve.server import Server
 
 __all__ = ["Connection"]
 
-HEADS = {431: "its headers are too long", 501: "its transfer encoding is unknown", 505: "its version is unknown"}
+DISCARDED = 8  # times the largest body that is read
+REASONS = {431: "its headers are too long", 501: "its transfer encoding is unknown"}
 
 
 class Connection(H11Protocol):
     """A connection of uvicorn's with three more limits.
 
     A request must begin within `seconds` of the connection, or of the first byte behind the request before it. A body
-    that was refused is read on for as long, and for `most_bytes`, so that the client gets to read the refusal. A client
-    that takes nothing of its answer for `seconds` is left.
+    that was refused is read on for as long, and for a number of bytes, since many clients read no answer before they
+    have sent everything. A client that takes nothing of its answer for `seconds` is left.
     """
 
     def __init__(
@@ -41,7 +42,7 @@ class Connection(H11Protocol):
         server: Server,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
-        self.seconds, self.most_bytes = server.settings.timeout, server.settings.max_bytes
+        self.seconds, self.most_discarded = server.settings.timeout, DISCARDED * server.settings.max_bytes
         self._count = server.metrics.request
         self._log = server.log
         self._beginning: asyncio.TimerHandle | None = None  # runs while no request is answered
@@ -71,7 +72,7 @@ class Connection(H11Protocol):
         elif not self._answers:
             self._await_request()
             self._discarded += len(data)
-            if self._discarded > self.most_bytes:
+            if self._discarded > self.most_discarded:
                 self.transport.abort()
 
     def on_response_complete(self) -> None:
@@ -114,7 +115,7 @@ class Connection(H11Protocol):
         """Refuse what is not HTTP, and close the connection."""
         status = getattr(sys.exception(), "error_status_hint", 400)
         number = uuid.uuid4().hex
-        problem = f"the request is not read: {HEADS.get(status, msg.lower())}; send HTTP/1.1"
+        problem = f"the request is not read: {REASONS.get(status, msg.lower())}; send HTTP/1.1"
         body = to_json(Refusal(status, "invalid_http", problem).envelope(number))
         headers = {
             **HEADERS, "X-Request-ID": number, "Content-Type": "application/json", "Content-Length": str(len(body)),

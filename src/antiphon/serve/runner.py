@@ -18,7 +18,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from antiphon.errors import UserError
-from antiphon.serve.app import create_app
+from antiphon.serve.app import HEADER_BYTES, create_app
 from antiphon.serve.connection import Connection
 from antiphon.serve.models import Log
 from antiphon.serve.refusals import report_bug
@@ -28,7 +28,6 @@ from antiphon.text import plural
 
 __all__ = ["serve"]
 
-HEADER_BYTES = 32 * 1024
 IDLE = 75  # seconds that a connection without a request stays open: more than the usual proxy's
 
 
