@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hmac
 import json
 import re
@@ -48,8 +49,9 @@ def raw(server: RunningServer, data: bytes) -> bytes:
     with server.connect() as sock:
         sock.sendall(data)
         parts = []
-        while part := sock.recv(65536):
-            parts.append(part)
+        with contextlib.suppress(ConnectionResetError):  # it has closed without reading all
+            while part := sock.recv(65536):
+                parts.append(part)
         return b"".join(parts)
 
 
@@ -315,8 +317,8 @@ def test_what_is_not_http_gets_an_error_with_code_id_and_headers(
     head, _, body = answer.partition(b"\r\n\r\n")
     error = json.loads(body)["error"]
     assert error["code"] == "invalid_http"
-    assert f"X-Request-ID: {error['request_id']}".encode() in head
-    assert b"X-Content-Type-Options: nosniff" in head
+    assert f"x-request-id: {error['request_id']}".encode() in head.lower()
+    assert b"x-content-type-options: nosniff" in head.lower()
 
 
 def test_the_id_of_a_client_is_kept_if_it_is_harmless(server: RunningServer) -> None:

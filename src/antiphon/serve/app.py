@@ -123,9 +123,8 @@ class Gate:
     def _refusal(self, scope: Scope, headers: Headers) -> Refusal | None:
         if scope["http_version"] not in ("1.0", "1.1"):
             return Refusal(505, "invalid_http", "this version of HTTP is not spoken here; send HTTP/1.1")
-        size = (
-            len(scope["raw_path"]) + len(scope["query_string"]) + sum(len(name + value) for name, value in headers.raw)
-        )
+        parts = [*headers.raw, (scope["raw_path"], scope["query_string"])]
+        size = sum(len(name) + len(value) for name, value in parts)
         if size > HEADER_BYTES:
             problem = f"the address and the headers have {size:,} bytes, at most {HEADER_BYTES:,} are read; send a body"
             return Refusal(431, "too_large", problem, limit=HEADER_BYTES, given=size)

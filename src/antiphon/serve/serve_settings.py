@@ -72,8 +72,8 @@ class ServeSettings:
                 f"--host {self.host}: other machines could use this server; "
                 "add --api-key KEY, or --insecure if everyone may"
             )
-        least_values = {name: 1 for name in ("queue", "max_inputs", "max_characters", "threads", "max_positions")}
-        for name, least in {**least_values, "max_bytes": 1024}.items():
+        counts = ("queue", "max_inputs", "max_characters", "threads", "max_positions")
+        for name, least in {**dict.fromkeys(counts, 1), "max_bytes": 1024}.items():
             if (value := getattr(self, name)) < least:
                 problems.append(f"--{name.replace('_', '-')}: must be at least {least}, not {value}")
         for name, above in (("timeout", True), ("drain", False), ("wait", False)):
