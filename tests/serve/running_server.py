@@ -18,7 +18,7 @@ from pathlib import Path
 import httpx
 import psutil
 
-__all__ = ["SLOW", "RunningServer", "eventually", "post", "serving"]
+__all__ = ["SLOW", "RunningServer", "eventually", "post", "serving", "with_code"]
 
 STARTS = 120.0  # seconds after which a server that says nothing counts as broken
 SLOW = {"inputs": "a b c", "min_length": 100_000, "max_length": 100_000, "beam": 1}  # no test waits for the answer
@@ -37,6 +37,12 @@ def post(path: str, body: bytes, *headers: str) -> bytes:
     length = [] if any("Transfer-Encoding" in header for header in headers) else [f"Content-Length: {len(body)}"]
     lines = [f"POST {path} HTTP/1.1", "Host: localhost", "Content-Type: application/json", *length, *headers, "", ""]
     return "\r\n".join(lines).encode() + body
+
+
+def with_code(folder: Path, code: str) -> dict[str, str]:
+    """The environment in which every new interpreter runs this code first."""
+    (folder / "sitecustomize.py").write_text(code, "utf-8")
+    return {"PYTHONPATH": os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))}
 
 
 class RunningServer:

@@ -65,7 +65,10 @@ def test_it_listens_on_loopback_alone(server: RunningServer) -> None:
     assert [address.ip for address in ports] == ["127.0.0.1"]
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "server.example", ""])
+EVERYWHERE = "0.0.0.0"  # noqa: S104 - what the server must not do unasked
+
+
+@pytest.mark.parametrize("host", [EVERYWHERE, "::", "192.0.2.1", "server.example", ""])
 def test_another_address_needs_a_key_or_full_words(
     bahdanau_run: str, host: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -77,7 +80,7 @@ def test_another_address_needs_a_key_or_full_words(
 def test_full_words_or_a_key_are_enough() -> None:
     models = (ServedModel("one", (Path("run"),)),)
     for more in ({"insecure": True}, {"api_keys": KEYS}):
-        assert not ServeSettings(models=models, host="0.0.0.0", **more).loopback
+        assert not ServeSettings(models=models, host=EVERYWHERE, **more).loopback
     for host in ("127.0.0.1", "127.8.9.1", "::1", "localhost"):
         assert ServeSettings(models=models, host=host).loopback
     with pytest.raises(UserError, match="soon guessed"):
@@ -309,9 +312,7 @@ def test_every_answer_has_the_headers_that_keep_a_browser_in_bounds(
         (b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 600_000, 431),
     ],
 )
-def test_what_is_not_http_gets_an_error_with_code_id_and_headers(
-    server: RunningServer, data: bytes, code: int
-) -> None:
+def test_what_is_not_http_gets_an_error_with_code_id_and_headers(server: RunningServer, data: bytes, code: int) -> None:
     answer = raw(server, data)
     assert status(answer) == code
     head, _, body = answer.partition(b"\r\n\r\n")

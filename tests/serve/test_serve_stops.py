@@ -18,7 +18,7 @@ from pathlib import Path
 import httpx
 import psutil
 import pytest
-from running_server import SLOW, RunningServer, eventually, post, serving
+from running_server import SLOW, RunningServer, eventually, post, serving, with_code
 
 LONG = {"inputs": "a b c", "min_length": 3000, "max_length": 3000, "beam": 1}  # a few seconds of work
 
@@ -99,14 +99,11 @@ def test_the_end_of_the_server_is_the_end_of_its_models(bahdanau_run: str) -> No
 
 def test_a_server_that_loads_says_so_and_can_be_stopped(bahdanau_run: str, tmp_path: Path) -> None:
     """The worker is held up before it loads: the server lives, is not ready, refuses with 503, and ends on SIGTERM."""
-    (tmp_path / "sitecustomize.py").write_text(
-        "import sys, time\nif 'antiphon.serve.worker' in sys.orig_argv:\n    time.sleep(120)\n", "utf-8"
-    )
+    asleep = "import sys, time\nif 'antiphon.serve.worker' in sys.orig_argv:\n    time.sleep(120)\n"
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "antiphon.cli.main", "serve", bahdanau_run, "--port", str(port), "--wait", "0.1"]
-    paths = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
-    environment = {**os.environ, "PYTHONPATH": paths}
+    environment = {**os.environ, **with_code(tmp_path, asleep)}
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
         client = httpx.Client(base_url=f"http://127.0.0.1:{port}")
 

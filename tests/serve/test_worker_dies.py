@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from running_server import SLOW, STARTS, RunningServer, eventually, post, serving
+from running_server import SLOW, STARTS, RunningServer, eventually, post, serving, with_code
 from tiny_generators import tiny_folder
 
 import antiphon
@@ -155,12 +155,6 @@ import os, sys
 if "antiphon.serve.worker" in sys.orig_argv:
     os._exit(7)
 """
-
-
-def with_code(folder: Path, code: str) -> dict[str, str]:
-    """The environment in which every new interpreter runs this code first."""
-    (folder / "sitecustomize.py").write_text(code, "utf-8")
-    return {"PYTHONPATH": os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))}
 
 
 def test_a_bug_is_answered_with_its_id_alone(bahdanau_run: str, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The batcher: what is waiting goes at once, in the right company, in order; failures and departures hit nobody else."""
+"""The batcher: what is waiting goes at once, in the right company and order; failures hit nobody else."""
 
 from __future__ import annotations
 

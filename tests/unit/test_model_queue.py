@@ -10,7 +10,8 @@ import pytest
 
 from antiphon.errors import UserError
 from antiphon.serve import models
-from antiphon.serve.models import Model, Queue
+from antiphon.serve.frames import Message
+from antiphon.serve.models import Call, Model, Queue
 from antiphon.serve.serve_settings import ServedModel, ServeSettings
 
 LONG = 60.0  # seconds that no test waits
@@ -108,7 +109,7 @@ def test_room_that_comes_in_the_moment_of_giving_up_is_not_lost() -> None:
         assert await queue.enter(1, LONG)
         waiting = asyncio.create_task(queue.enter(1, 0.01))
         await settle()
-        time.sleep(0.05)  # noqa: ASYNC251 - the loop must not see the end of the time before the room
+        time.sleep(0.05)  # the loop must not see the end of the time before the room
         asyncio.get_running_loop().call_soon(queue.leave, 1)
         admitted = await waiting
         assert queue.used == int(admitted)
@@ -193,6 +194,19 @@ def test_a_process_that_dies_while_it_loads_for_the_first_time_is_an_error(monke
     assert mortal.problems == ["mortal: its process has ended (signal 9) while it was loading; is there memory for it?"]
     with pytest.raises(UserError, match="signal 9"):
         asyncio.run(Mortal([(False, 1.0)]).start())
+
+
+def test_a_stream_that_nobody_reads_is_ended_before_it_fills_the_memory() -> None:
+    mortal, written = Mortal([]), list[Message]()
+    mortal._write = written.append  # type: ignore[method-assign]
+    call = Call("stream", {})
+    mortal._calls[5] = call
+    for number in range(models.MOST_EVENTS + 10):
+        mortal._receive({"id": 5, "event": "text", "data": {"text": str(number)}})
+    assert call.events.qsize() == models.MOST_EVENTS + 1
+    events = [call.events.get_nowait() for _ in range(models.MOST_EVENTS + 1)]
+    assert events[-1]["error"].code == "slow_reader"
+    assert written == [{"id": 5, "operation": "cancel"}]
 
 
 def test_the_pid_is_known_only_while_the_process_runs() -> None:

@@ -76,9 +76,9 @@ class Connection(H11Protocol):
                 self.transport.abort()
 
     def on_response_complete(self) -> None:
-        """Wait for the next request, or for the rest of a body that nobody reads."""
+        """Wait for the next request if it has begun, or for the rest of a body that nobody reads."""
         super().on_response_complete()
-        if not self._answers and self.conn.their_state is h11.SEND_BODY:
+        if not self._answers and (self.conn.their_state is h11.SEND_BODY or self.conn.trailing_data[0]):
             self._await_request()
 
     @property

@@ -20,7 +20,7 @@ from antiphon.serve.frames import Message, pack, receive_frame
 from antiphon.serve.refusals import Refusal, draining
 from antiphon.serve.serve_settings import ServedModel, ServeSettings
 
-__all__ = ["REQUEST_ID", "Log", "Model", "Queue"]
+__all__ = ["REQUEST_ID", "Call", "Log", "Model", "Queue"]
 
 REQUEST_ID = ContextVar("REQUEST_ID", default="-")  # of the request that a task answers
 
@@ -29,7 +29,10 @@ GOOD_LIFE = 60.0  # seconds after which a process counts as healthy
 RECENT = 64  # batches by which the speed of a model is known
 LAST_SECONDS = 2.0  # that a process has to leave after it has closed its output
 TOO_OFTEN = 2  # processes that a request may have taken with it
+MOST_EVENTS = 1024  # of a stream that its client has not read yet
 MOST_WAITING = 1024  # requests that wait for room; more would only fill the memory
+
+SLOW_READER = Refusal(408, "slow_reader", "the stream is read more slowly than it is written; ask for less of it")
 
 Report = Callable[[str, float], None]  # of a fact and its value, for the metrics
 Log = Callable[[str], None]
@@ -301,10 +304,13 @@ class Model:
 
     def _hand_over(self, message: Message, call: Call) -> None:
         """An event, a result or an error for the request that waits for it."""
-        if "event" in message:
+        if "event" in message and call.events.qsize() < MOST_EVENTS:
             call.streamed = True
             call.events.put_nowait({"event": message["event"], "data": message["data"]})
             return
+        if "event" in message:
+            message = {"id": message["id"], "error": SLOW_READER.as_message()}
+            self._write({"id": message["id"], "operation": "cancel"})
         del self._calls[message["id"]]
         if "error" in message:
             call.events.put_nowait({"error": refusal_of(message["error"])})

@@ -23,7 +23,8 @@ __all__ = ["Body", "ClientGone", "parse", "read_values"]
 
 BOM = b"\xef\xbb\xbf"
 MOST_FILES, MOST_FIELDS = 64, 256  # of a form or of a query
-MOST_VALUES = 65_536  # in the lists and objects of a JSON body: each costs a hundred bytes and more
+MOST_VALUES = 32_768  # in the lists and objects of a JSON body: each that is wrong costs a thousand bytes
+MOST_BRACKETS = 8 * MOST_VALUES  # in its bytes: each may cost a hundred before it can be counted
 MOST_PROBLEMS = 20  # that an answer names; a client may send thousands
 Body = TypeVar("Body", bound=BaseModel)
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
@@ -83,6 +84,8 @@ async def _parse(request: Request, body: bytes, most: int) -> Message:
 
 
 def _parse_json(body: bytes) -> Message:
+    if body.count(b"{") + body.count(b"[") > MOST_BRACKETS:
+        raise _too_many_values()
     try:
         values = from_json(body.removeprefix(BOM))
     except ValueError as error:
@@ -90,9 +93,13 @@ def _parse_json(body: bytes) -> Message:
     if not isinstance(values, dict):
         raise Refusal(400, "invalid_json", 'the body is not a JSON object; send one, such as {"inputs": "hello"}')
     if _has_more_values(values, MOST_VALUES):
-        problem = f"body: it has more than {MOST_VALUES:,} values; send less at once"
-        raise Refusal(413, "too_large", problem, limit=MOST_VALUES)
+        raise _too_many_values()
     return values
+
+
+def _too_many_values() -> Refusal:
+    problem = f"body: it has more than {MOST_VALUES:,} values; send less at once"
+    return Refusal(413, "too_large", problem, limit=MOST_VALUES)
 
 
 def _has_more_values(values: Message, most: int) -> bool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hmac
 from collections.abc import AsyncGenerator, Coroutine, Sequence
-from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, TypeVar
 
@@ -30,10 +30,10 @@ class Server:
     """The state that the routes share."""
 
     def __init__(self, settings: ServeSettings, log: Log) -> None:
-        self.settings, self.log = settings, log
+        self.settings, self._log = settings, log
         self.metrics = Metrics()
         self.models = [
-            Model(served, settings, log=log, report=partial(self.metrics.report, served.name))
+            Model(served, settings, log=self.log, report=partial(self.metrics.report, served.name))
             for served in settings.models
         ]
         for model in self.models:
@@ -41,7 +41,12 @@ class Server:
         self.draining = False  # new requests are refused
         self.active = 0  # requests that are being answered
 
-    @asynccontextmanager
+    def log(self, text: str) -> None:
+        """Log one line; a log that nobody reads any more is no reason to stop."""
+        with contextlib.suppress(OSError):
+            self._log(text)
+
+    @contextlib.asynccontextmanager
     async def running(self) -> AsyncGenerator[None, None]:
         """Start the models, and stop them at the end; UserError if one cannot be loaded."""
         try:
