@@ -118,6 +118,7 @@ class Gate:
                 await error_response(Request(scope, receive), refusal)(scope, receive, send_with_headers)
         finally:
             self.server.active -= accepted
+            self.server.held -= scope["state"].get("held", 0)
             self._count(scope, status, time.perf_counter() - began, number)
 
     def _refusal(self, scope: Scope, headers: Headers) -> Refusal | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -34,21 +35,22 @@ class ClientGone(Exception):  # noqa: N818 - nobody waits for an answer any more
     """The client has closed the connection."""
 
 
-async def read_values(request: Request, most: int, seconds: float) -> Message:
+async def read_values(request: Request, most: int, seconds: float, hold: Callable[[int], None]) -> Message:
     """The fields of the body and of the query; those of the body win.
 
     A field that a form or query has several times is a list; a file is its base64, or its text. Refusal if the body has
-    more than `most` bytes, takes longer than `seconds`, or is not what its content type says.
+    more than `most` bytes, takes longer than `seconds`, or is not what its content type says. `hold` is called with the
+    number of bytes whenever some have come.
     """
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in ("", "identity"):  # a few packed bytes could fill the memory
         problem = f"content-encoding: {encoding[:80]!r} is not unpacked here; send the body as it is"
         raise Refusal(415, "wrong_content_encoding", problem)
-    body = await _read_body(request, most, seconds)
+    body = await _read_body(request, most, seconds, hold)
     return {**_fields(request.query_params), **await _parse(request, body, most)}
 
 
-async def _read_body(request: Request, most: int, seconds: float) -> bytes:
+async def _read_body(request: Request, most: int, seconds: float, hold: Callable[[int], None]) -> bytes:
     length = request.headers.get("content-length", "")
     if length.isdigit() and int(length) > most:
         raise _too_large(most)
@@ -59,6 +61,7 @@ async def _read_body(request: Request, most: int, seconds: float) -> bytes:
                 size += len(chunk)
                 if size > most:
                     raise _too_large(most)
+                hold(len(chunk))
                 chunks.append(chunk)
     except TimeoutError:
         raise Refusal(408, "slow_body", f"the body did not come within {seconds:g} seconds; send it at once") from None

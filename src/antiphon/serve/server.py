@@ -23,6 +23,7 @@ from antiphon.serve.server_metrics import Metrics
 __all__ = ["Server", "first_event", "unless_gone"]
 
 Result = TypeVar("Result")
+MOST_HELD = 16  # of the largest bodies: what all requests together may hold
 KEYS = ("bearer", "deepl-auth-key")  # schemes of the Authorization header
 
 
@@ -40,6 +41,7 @@ class Server:
             self.metrics.watch(model.name, partial(_used, model), partial(_ready, model))
         self.draining = False  # new requests are refused
         self.active = 0  # requests that are being answered
+        self.held = 0  # bytes of their bodies
 
     def log(self, text: str) -> None:
         """Log one line; a log that nobody reads any more is no reason to stop."""
@@ -64,11 +66,20 @@ class Server:
     async def read(self, request: Request) -> Message:
         """The fields of a request whose key is right; Refusal otherwise."""
         known = not self.settings.api_keys or self._has_key(request.headers)
-        values = await read_values(request, self.settings.max_bytes, self.settings.timeout)
+        hold = partial(self._hold, request)
+        values = await read_values(request, self.settings.max_bytes, self.settings.timeout, hold)
         key = values.pop("api_key", None)
         if not known:
             self._check_key(key)
         return values
+
+    def _hold(self, request: Request, size: int) -> None:
+        """Count bytes of a body until its request is answered; Refusal if those of all requests are too many."""
+        if self.held + size > MOST_HELD * self.settings.max_bytes:
+            problem = "the bodies of other requests fill the memory that is meant for them; try again soon"
+            raise Refusal(429, "too_many_bytes", problem, retry_after=1, limit=MOST_HELD * self.settings.max_bytes)
+        self.held += size
+        request.scope["state"]["held"] = request.scope["state"].get("held", 0) + size
 
     def _has_key(self, headers: Any) -> bool:  # noqa: ANN401 (starlette's Headers)
         """True if a header has a key; Refusal if it is wrong."""
