@@ -167,7 +167,7 @@ class TorchEngine:
 
     @cached_property
     def _scorer(self) -> TargetScorer:
-        return TargetScorer(self.model, self.codec, self.check)
+        return TargetScorer(self.model, self.codec, self.check, BUDGET)
 
     @cached_property
     def _attention(self) -> AttentionReader:

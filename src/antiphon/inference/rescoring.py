@@ -43,18 +43,21 @@ class Window:
 class TargetScorer:
     """Computes log p(y | x) of given targets."""
 
-    def __init__(self, model: SequenceModel, codec: Codec, check: Check | None) -> None:
+    def __init__(self, model: SequenceModel, codec: Codec, check: Check | None, budget: int) -> None:
+        """`budget` is the number of positions that are computed together."""
         self.model = model
         self.codec = codec
         self.check = check
+        self.budget = budget
 
     def log_probs(self, sources: list[Read], targets: list[list[int]], size: int) -> list[list[float]]:
         """log p of each token of each target; `size` windows are computed together, which makes no difference."""
         pairs = enumerate(zip(sources, targets, strict=True))
         windows = [window for row, (source, target) in pairs for window in self._windows(row, source, target)]
         found: dict[int, list[float]] = {}
-        lengths = [(0, positions(window.source), len(window.tokens)) for window in windows]
-        for batch in batch_by_length(lengths, size):
+        both = [(positions(window.source), len(window.tokens)) for window in windows]
+        lengths = [(0, max(read, written), read, written) for read, written in both]
+        for batch in batch_by_length(lengths, size, budget=self.budget):
             found |= zip(batch, self._force([windows[index] for index in batch]), strict=True)
         results: list[list[float]] = [[] for _ in targets]
         for index, window in enumerate(windows):

@@ -42,6 +42,7 @@ class Answering:
         body = await self._read(request, api_schema.GenerateRequest)
         model, inputs = self.server.model(body.model), _listed(body.inputs)
         self.server.check_size(inputs)
+        self.server.check_answer(body.prefix, "prefix")
         wanted = Wanted(
             inputs, api_schema.search_keywords(body), tuple(body.returned), body.prefix, body.glossary, body.protect,
             body.timeout,
@@ -70,6 +71,7 @@ class Answering:
         """The model, the payload and the seconds of a stream."""
         body = await self._read(request, api_schema.StreamRequest)
         self.server.check_size([body.inputs])
+        self.server.check_answer(body.prefix, "prefix")
         payload: Message = {
             "inputs": [body.inputs], "options": api_schema.search_keywords(body), "prefix": body.prefix,
             "return": list(body.returned), "search": body.search, "pruned": body.pruned,
@@ -84,6 +86,7 @@ class Answering:
         """The answer with the tree of its search."""
         body = await self._read(request, api_schema.SearchRequestBody)
         self.server.check_size([body.inputs])
+        self.server.check_answer(body.prefix, "prefix")
         payload: Message = {
             "inputs": [body.inputs], "options": api_schema.search_keywords(body), "prefix": body.prefix,
             "return": list(body.returned), "pruned": body.pruned,

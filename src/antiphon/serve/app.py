@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-import sys
 import time
-import traceback
 import uuid
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -28,17 +27,18 @@ from starlette.types import Message as ASGIMessage
 from antiphon._version import __version__
 from antiphon.serve import native, page_files
 from antiphon.serve.clients import deepl, libretranslate, openai
-from antiphon.serve.models import Log
+from antiphon.serve.models import REQUEST_ID, Log
 from antiphon.serve.reader import ClientGone
-from antiphon.serve.refusals import Refusal, bug
-from antiphon.serve.serve_settings import ServeSettings
+from antiphon.serve.refusals import Refusal, bug, draining, report_bug
+from antiphon.serve.serve_settings import ServeSettings, is_loopback
 from antiphon.serve.server import Server
 
-__all__ = ["create_app", "error_response"]
+__all__ = ["HEADERS", "HEADER_BYTES", "create_app", "error_response"]
 
 PROTOCOLS = (native, openai, deepl, libretranslate)
-REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-HOSTS_OF_LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+ID_OF_CLIENT = re.compile(r"[A-Za-z0-9._-]{1,64}")
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+HEADER_BYTES = 32 * 1024  # of the first line and the headers of a request
 OPEN_WHILE_DRAINING = ("/livez", "/readyz", "/health", "/metrics")
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -73,8 +73,9 @@ def create_app(settings: ServeSettings, log: Log) -> FastAPI:
         app.add_exception_handler(kind, _answer_error)
     if settings.cors:
         app.add_middleware(
-            CORSMiddleware, allow_origins=list(settings.cors), allow_methods=["GET", "POST"], allow_headers=["*"]
-        )
+            CORSMiddleware, allow_origins=list(settings.cors), allow_methods=["GET", "POST"], allow_headers=["*"],
+            expose_headers=["X-Request-ID", "Retry-After"],
+        )  # fmt: skip
     app.add_middleware(Gate, server=server)
     return app
 
@@ -92,8 +93,9 @@ class Gate:
             return
         headers = Headers(scope=scope)
         given = headers.get("x-request-id", "")
-        number = given if REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
+        number = given if ID_OF_CLIENT.fullmatch(given) else uuid.uuid4().hex
         scope.setdefault("state", {})["request_id"] = number
+        REQUEST_ID.set(number)
         began, status = time.perf_counter(), 0
 
         async def send_with_headers(message: ASGIMessage) -> None:
@@ -103,36 +105,61 @@ class Gate:
                 own = MutableHeaders(scope=message)
                 for name, value in {**HEADERS, "X-Request-ID": number}.items():
                     own.setdefault(name, value)
+                if self.server.draining:  # the next request of this client goes elsewhere
+                    own["Connection"] = "close"
             await send(message)
 
-        self.server.active += 1
+        refusal = self._refusal(scope, headers)
+        accepted = refusal is None
+        self.server.active += accepted
         try:
-            refusal = self._refusal(scope, headers)
             if refusal is None:
                 await self._run(scope, receive, send_with_headers, lambda: status)
             else:
                 await error_response(Request(scope, receive), refusal)(scope, receive, send_with_headers)
         finally:
-            self.server.active -= 1
+            self.server.active -= accepted
+            self.server.held -= scope["state"].get("held", 0)
             self._count(scope, status, time.perf_counter() - began, number)
 
     def _refusal(self, scope: Scope, headers: Headers) -> Refusal | None:
-        host = re.sub(r":\d+$", "", headers.get("host", "")).lower()
-        allowed = (*HOSTS_OF_LOOPBACK, *self.server.settings.allowed_hosts)
-        if self.server.settings.loopback and host not in allowed:
+        if scope["http_version"] not in ("1.0", "1.1"):
+            return Refusal(505, "invalid_http", "this version of HTTP is not spoken here; send HTTP/1.1")
+        parts = [*headers.raw, (scope["raw_path"], scope["query_string"])]
+        size = sum(len(name) + len(value) for name, value in parts)
+        if size > HEADER_BYTES:
+            problem = f"the address and the headers have {size:,} bytes, at most {HEADER_BYTES:,} are read; send a body"
+            return Refusal(431, "too_large", problem, limit=HEADER_BYTES, given=size)
+        settings, host = self.server.settings, headers.get("host", "").lower()
+        name = re.sub(r":\d+$", "", host)
+        if (settings.loopback or settings.allowed_hosts) and not (is_loopback(name) or name in settings.allowed_hosts):
             problem = "the Host header names no host of this server; use localhost, or start it with --allow-host NAME"
             return Refusal(403, "wrong_host", problem)
+        if settings.loopback and self._is_foreign(headers.get("origin", ""), host):
+            problem = "the Origin header names a page of another host; start the server with --cors ORIGIN if it may"
+            return Refusal(403, "wrong_origin", problem)
         if self.server.draining and scope["path"] not in OPEN_WHILE_DRAINING:
-            return Refusal(503, "draining", "the server is stopping; try another", retry_after=5)
+            return draining()
         return None
+
+    def _is_foreign(self, origin: str, host: str) -> bool:
+        """True for a page of another host: its form or script could make a browser on this machine send requests.
+
+        Programs send no Origin; an extension of a browser has one that no page can have.
+        """
+        scheme, _, place = origin.partition("://")
+        known = {"*", origin} & {*self.server.settings.cors}
+        return not known and (origin == "null" or (scheme in ("http", "https") and place.lower() != host))
 
     async def _run(self, scope: Scope, receive: Receive, send: Send, status: Any) -> None:  # noqa: ANN401
         """The routes; a bug of ours is logged without what the client has sent."""
         try:
             await self.app(scope, receive, send)
+        except asyncio.CancelledError:  # the time to drain is over
+            if not status():
+                await error_response(Request(scope, receive), draining())(scope, receive, send)
         except Exception as error:
-            lines = "".join(traceback.format_tb(error.__traceback__))
-            sys.stderr.write(f"{lines}{type(error).__name__}, request {scope['state']['request_id']}\n")
+            report_bug(error, scope["state"]["request_id"])
             if not status():
                 await error_response(Request(scope, receive), bug())(scope, receive, send)
 
@@ -141,7 +168,8 @@ class Gate:
         route = getattr(scope.get("route"), "path", "unknown")
         self.server.metrics.request(route, status, seconds)
         if route not in OPEN_WHILE_DRAINING:
-            self.server.log(f"{scope['method']} {route} {status} {1000 * seconds:.0f} ms {number}")
+            method = scope["method"] if scope["method"] in METHODS else "-"
+            self.server.log(f"{method} {route} {status} {1000 * seconds:.0f} ms {number}")
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:

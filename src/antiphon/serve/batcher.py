@@ -31,7 +31,10 @@ class Request:
             self._left -= 1
             done = self._left == 0 and not self.cancelled
         if done:
-            self._finish(self.results)
+            try:
+                self._finish(self.results)
+            except Exception as error:
+                self.fail(error)
 
     def fail(self, error: Exception) -> None:
         """Ends the request; what is left of it is not computed."""
@@ -113,6 +116,12 @@ class Batcher:
             self._waiting += [Job(request, index, part) for index, part in enumerate(parts)]
             self._change.notify(len(parts))
 
+    def cancel(self, request: Request) -> None:
+        """Take a request out: its parts that wait at once, a batch of nothing else at the next step of its search."""
+        request.cancel()
+        with self._change:
+            self._waiting = [job for job in self._waiting if job.request is not request]
+
     def check(self) -> None:
         """Raise Cancelled if nobody waits for the batch of this lane any more; called before each step of a search."""
         jobs: list[Job] = getattr(self._current, "jobs", [])
@@ -164,6 +173,7 @@ class Batcher:
         began = time.perf_counter()
         try:
             results = jobs[0].part.work([job.part.payload for job in jobs])
+            found = list(zip(jobs, results, strict=True))
         except Cancelled:
             return
         except Exception as error:
@@ -176,5 +186,5 @@ class Batcher:
                     self._compute([job])
             return
         self._report(len(jobs), time.perf_counter() - began)
-        for job, result in zip(jobs, results, strict=True):
+        for job, result in found:
             job.request.put(job.index, result)

@@ -31,9 +31,9 @@ def read_frame(stream: BinaryIO) -> Message | None:
 
 
 async def receive_frame(stream: asyncio.StreamReader) -> Message | None:
-    """The next message of a stream; None at its end."""
+    """The next message of a stream; None at its end, or where it is no frame."""
     try:
         [length] = _LENGTH.unpack(await stream.readexactly(_LENGTH.size))
         return cast("Message", from_json(await stream.readexactly(length)))
-    except (asyncio.IncompleteReadError, ConnectionError):
+    except (asyncio.IncompleteReadError, ConnectionError, ValueError):
         return None

@@ -10,22 +10,30 @@ import sys
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, cast
 
 from antiphon.errors import UserError
 from antiphon.serve.frames import Message, pack, receive_frame
-from antiphon.serve.refusals import Refusal
+from antiphon.serve.refusals import Refusal, draining
 from antiphon.serve.serve_settings import ServedModel, ServeSettings
 from antiphon.text import plural
 
-__all__ = ["TOO_OFTEN", "Log", "Model", "Queue"]
+__all__ = ["REQUEST_ID", "TOO_OFTEN", "Call", "Log", "Model", "Queue"]
+
+REQUEST_ID = ContextVar("REQUEST_ID", default="-")  # of the request that a task answers
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 30.0  # seconds before a dead process is started again
 GOOD_LIFE = 60.0  # seconds after which a process counts as healthy
 RECENT = 64  # batches by which the speed of a model is known
+LAST_SECONDS = 2.0  # that a process has to leave after it has closed its output
 TOO_OFTEN = 2  # processes that a request may have taken with it
+MOST_EVENTS = 1024  # of a stream that its client has not read yet
+MOST_WAITING = 1024  # requests that wait for room; more would only fill the memory
+
+SLOW_READER = Refusal(408, "slow_reader", "the stream is read more slowly than it is written; ask for less of it")
 
 Report = Callable[[str, float], None]  # of a fact and its value, for the metrics
 Log = Callable[[str], None]
@@ -43,13 +51,15 @@ class Queue:
         if not self._waiting and self._fits(inputs):
             self.used += inputs
             return True
+        if len(self._waiting) >= MOST_WAITING:
+            return False
         room: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((inputs, room))
         try:
             async with asyncio.timeout(wait):
                 await room
         except TimeoutError:
-            return False
+            return room.done() and not room.cancelled()  # admitted in the moment in which its time was over
         except asyncio.CancelledError:
             if room.done() and not room.cancelled():  # admitted in the moment in which it gave up
                 self.leave(inputs)
@@ -82,6 +92,7 @@ class Call:
 
     operation: str
     payload: Message
+    request_id: str = field(default_factory=REQUEST_ID.get)
     events: asyncio.Queue[Message] = field(default_factory=asyncio.Queue)  # the last is a result or an error
     streamed: bool = False  # an event was sent, so it cannot be begun again
     deaths: int = 0  # of processes that had it
@@ -117,8 +128,9 @@ class Model:
 
     @property
     def pid(self) -> int | None:
-        """Of its process."""
-        return None if self._process is None else self._process.pid
+        """Of its process, while it runs."""
+        running = self._process is not None and self._process.returncode is None
+        return self._process.pid if self._process is not None and running else None
 
     async def start(self) -> None:
         """Start the process and wait until the model is loaded; UserError if it cannot be."""
@@ -126,21 +138,19 @@ class Model:
         ready = asyncio.create_task(self._ready.wait())
         await asyncio.wait({self._task, ready}, return_when=asyncio.FIRST_COMPLETED)
         ready.cancel()
-        if self.problems:
+        if self._task.done():
+            self._task.result()
             raise UserError(self.problems)
 
     async def stop(self) -> None:
         """End the process; what it still works at is given up."""
         self._stopping = True
-        self._ready.clear()
-        if self._process is not None and self._process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.kill()
+        self._kill()
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
-        self._fail_all(Refusal(503, "draining", "the server is stopping; try another"))
+        self._fail_all(draining())
 
     async def call(self, operation: str, payload: Message, *, inputs: int, timeout: float) -> Message:
         """The result of an operation; Refusal if there is none."""
@@ -164,7 +174,8 @@ class Model:
         number, call = next(self._numbers), Call(operation, payload)
         self._calls[number] = call
         try:
-            await self._send(number, call)
+            if self.ready:  # else it is sent as soon as the next process is ready
+                self._send(number, call)
             while True:
                 yield (event := await self._next_event(call, end, timeout))
                 if "result" in event:
@@ -179,6 +190,8 @@ class Model:
             async with asyncio.timeout(max(0.0, end - time.monotonic())):
                 event = await call.events.get()
         except TimeoutError:
+            if not self.ready:
+                raise self._died() from None
             raise Refusal(
                 504, "deadline", f"no answer within {timeout:g} seconds; send less at once, or ask for more time",
                 param="timeout", limit=timeout,
@@ -207,12 +220,9 @@ class Model:
             retry_after=min(60, max(1, soon)), depth=self.queue.used, limit=self.queue.limit,
         )  # fmt: skip
 
-    async def _send(self, number: int, call: Call) -> None:
-        self._write({"id": number, "operation": call.operation, "payload": call.payload})
-        process = self._process
-        if process is not None and process.stdin is not None:
-            with contextlib.suppress(ConnectionError):
-                await process.stdin.drain()
+    def _send(self, number: int, call: Call) -> None:
+        message = {"id": number, "operation": call.operation, "payload": call.payload, "request": call.request_id}
+        self._write(message)
 
     def _write(self, message: Message) -> None:
         if self._process is not None and self._process.stdin is not None and not self._process.stdin.is_closing():
@@ -223,23 +233,31 @@ class Model:
         pause, loaded_once = FIRST_PAUSE, False
         while not self._stopping:
             began = time.monotonic()
-            loaded = await self._run_process()
-            loaded_once |= loaded
-            if self._stopping or (self.problems and not loaded_once):
+            loaded, reason = await self._run_process()
+            if self._stopping:
                 return
+            if not loaded and not loaded_once:
+                unknown = f"{self.name}: its process has ended ({reason}) while it was loading; is there memory for it?"
+                self.problems = self.problems or [unknown]
+                return
+            loaded_once = True
             pause = FIRST_PAUSE if loaded and time.monotonic() - began > GOOD_LIFE else min(LONGEST_PAUSE, 2 * pause)
             self.restarts += 1
             self._report("restarts", 1)
-            self.log(f"{self.name}: its process has ended; it is started again")
+            for problem in [*self.problems, f"{self.name}: its process has ended ({reason}); it is started again"]:
+                self.log(problem)
             await asyncio.sleep(pause / 2)
 
-    async def _run_process(self) -> bool:
-        """Start the process and read from it until it ends; True if the model was loaded."""
-        self._process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "antiphon.serve.worker",
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-            env=worker_environment(self.settings.threads), start_new_session=True,
-        )  # fmt: skip
+    async def _run_process(self) -> tuple[bool, str]:
+        """Start the process and read from it until it ends: True if the model was loaded, and how it has ended."""
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "antiphon.serve.worker",
+                stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+                env=worker_environment(self.settings.threads), start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:  # no memory, no process numbers: later there may be some
+            return False, f"it cannot be started: {error.strerror}"
         assert self._process.stdout is not None
         self.problems = []
         self._write(
@@ -253,20 +271,31 @@ class Model:
         )
         try:
             while (message := await receive_frame(self._process.stdout)) is not None:
-                await self._receive(message)
+                self._receive(message)
         finally:
             loaded = self.ready
             self._ready.clear()
-        await self._process.wait()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LAST_SECONDS):
+                await self._process.wait()
+        self._kill()
+        code = await self._process.wait()
         self._after_death()
-        return loaded
+        return loaded, f"signal {-code}" if code < 0 else f"exit code {code}"
 
-    async def _receive(self, message: Message) -> None:
+    def _kill(self) -> None:
+        """End the process, if it runs."""
+        self._ready.clear()
+        if self._process is not None and self.pid is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+
+    def _receive(self, message: Message) -> None:
         if "ready" in message:
             self.facts = message["ready"]
             self._ready.set()
-            for number, call in list(self._calls.items()):
-                await self._send(number, call)
+            for number, call in self._calls.items():
+                self._send(number, call)
         elif "failed" in message:
             self.problems = message["failed"]
         elif "batch" in message:
@@ -278,10 +307,13 @@ class Model:
 
     def _hand_over(self, message: Message, call: Call) -> None:
         """An event, a result or an error for the request that waits for it."""
-        if "event" in message:
+        if "event" in message and call.events.qsize() < MOST_EVENTS:
             call.streamed = True
             call.events.put_nowait({"event": message["event"], "data": message["data"]})
             return
+        if "event" in message:
+            message = {"id": message["id"], "error": SLOW_READER.as_message()}
+            self._write({"id": message["id"], "operation": "cancel"})
         del self._calls[message["id"]]
         if "error" in message:
             call.events.put_nowait({"error": refusal_of(message["error"])})
@@ -294,8 +326,10 @@ class Model:
             call.deaths += 1
             if call.streamed or call.deaths >= TOO_OFTEN:
                 del self._calls[number]
-                problem = f"the process of {self.name} has died; try again"
-                call.events.put_nowait({"error": Refusal(503, "worker_died", problem, retry_after=2)})
+                call.events.put_nowait({"error": self._died()})
+
+    def _died(self) -> Refusal:
+        return Refusal(503, "worker_died", f"the process of {self.name} has died; try again", retry_after=2)
 
     def _fail_all(self, refusal: Refusal) -> None:
         for call in self._calls.values():

@@ -20,7 +20,7 @@ from antiphon.serve.answering import Answering
 from antiphon.serve.frames import Message
 from antiphon.serve.models import Model
 from antiphon.serve.refusals import Refusal, invalid
-from antiphon.serve.server import Server
+from antiphon.serve.server import Server, first_event
 
 __all__ = [
     "BODIES", "READING", "TimedStream", "documented", "event_stream", "json_response", "json_rows", "model_facts",
@@ -235,7 +235,7 @@ async def _stream(answering: Answering, request: Request) -> Response:
     """The events of a search: text, search, then the answer."""
     model, payload, timeout = await answering.stream_request(request)
     events = answering.events(model, payload, timeout)
-    first = await anext(events)  # a refusal is an error with its status, not an event
+    first = await first_event(request, events)  # a refusal is an error with its status, not an event
     return event_stream(_named_events(first, events, model, str(request.scope["state"]["request_id"])), timeout)
 
 

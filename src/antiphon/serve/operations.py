@@ -28,6 +28,11 @@ __all__ = ["Emit", "Operations", "Plan", "refusal_of_error"]
 
 Emit = Callable[[str, Message], None]  # sends an event of a stream: its name and data
 PRUNED = 3  # candidates among the nodes of each step of a tree
+# What a request may make at most, each about 100 MB on its way to the client.
+MOST_NODES = 250_000  # of trees
+MOST_WEIGHTS = 4_000_000  # of attention
+MOST_COMPARED = 256  # samples: minimum Bayes risk compares each with each
+LONGEST_EXPLAINED = 2_000  # tokens: every layer and head of a Transformer attends from each to each
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,9 @@ class Operations:
         pipeline = self._pipeline(payload)
         if "tree" in returned:
             refuse_unwatchable(self.generator, pipeline, "return")
-        parts = [self._part(asked, own, payload, returned) for asked, own in self._asked(payload, pipeline)]
+        every = self._asked(payload, pipeline)
+        refuse_long([asked.text for asked, _ in every], pipeline, returned, PRUNED)
+        parts = [self._part(asked, own, payload, returned) for asked, own in every]
         return Plan(parts, lambda results: {"outputs": results})
 
     def _part(self, asked: Asked, pipeline: AnswerPipeline, payload: Message, returned: set[str]) -> Part:
@@ -150,6 +157,7 @@ class Operations:
         if shown or "tree" in returned:
             refuse_unwatchable(self.generator, pipeline, "search" if shown else "return")
             returned.add("tree")
+        refuse_long([text], pipeline, returned, payload.get("pruned", PRUNED))
         if unwatchable(self.generator, pipeline):  # the answer comes as one
 
             def work(_: list[Any]) -> list[Message]:
@@ -165,8 +173,9 @@ class Operations:
         pipeline = self._pipeline({**payload, "search": True})
         refuse_unwatchable(self.generator, pipeline, "search")
         [text] = self._prepare(payload, pipeline)
-        returned = {"tree", *OF_TOKENS, *payload.get("return", ())}
-        part = self._watched_part(text, pipeline, returned, pruned=payload.get("pruned", PRUNED))
+        returned, pruned = {"tree", *OF_TOKENS, *payload.get("return", ())}, payload.get("pruned", PRUNED)
+        refuse_long([text], pipeline, returned, pruned)
+        part = self._watched_part(text, pipeline, returned, pruned=pruned)
         return Plan([part], lambda results: {"output": results[0]})
 
     def _score(self, payload: Message) -> Plan:
@@ -197,6 +206,9 @@ class Operations:
 
     def _step(self, payload: Message) -> Plan:
         """One step of the decoder, worked out."""
+        answer = payload.get("answer")
+        ids = self.generator.target_tokenizer.encode(answer) if isinstance(answer, str) else answer or []
+        refuse_more(len(ids), LONGEST_EXPLAINED, "answer", "tokens")
         keywords = {name: payload.get(name) for name in ("answer", "layer", "head")}
 
         def work(_: list[Any]) -> list[Message]:
@@ -254,6 +266,8 @@ class Operations:
         self._refuse_large(cast("Message", keywords))
         shown = not {"log_probs", "tree"}.isdisjoint(returned) or payload.get("search", False)
         options = self.generator.search_options({**keywords, "log_probs": shown, "batch_size": 1})
+        if options.mbr is not None:
+            refuse_more(options.width, MOST_COMPARED, "samples", "samples that are compared with each other")
         fitting = max(1, LARGEST_BATCH // (options.width * options.max_length))
         options = replace(options, batch_size=min(self.generator.config.decoding.batch_size, fitting))
         engine, heads = self.generator.engine, "heads" in returned
@@ -280,6 +294,24 @@ class Operations:
         with self.attachments.texts(payload["inputs"]) as texts:
             prefixes = self.generator.encode_prefixes(payload.get("prefix", ""), len(texts))
             return self.generator.prepare(texts, prefixes, pipeline)
+
+
+def refuse_more(given: int, most: int, param: str, what: str) -> None:
+    """Refusal (413) if a request would make more than a server can hold."""
+    if given > most:
+        problem = f"{param}: {what}: {given:,}, this server makes at most {most:,}; lower it, or send less at once"
+        raise Refusal(413, "too_large", problem, param=param, limit=most, given=given)
+
+
+def refuse_long(texts: list[PreparedText], pipeline: AnswerPipeline, returned: set[str], pruned: int) -> None:
+    """Refusal if the attention or the trees of these searches could be too large."""
+    options = pipeline.options
+    if "attention" in returned:
+        weights = sum(text.length * options.longest(text.length) for text in texts)
+        refuse_more(weights, MOST_WEIGHTS, "return", "weights of attention")
+    if "tree" in returned:
+        steps = sum(len(text.parts) * options.longest(text.length) for text in texts)
+        refuse_more(steps * (options.width + pruned), MOST_NODES, "max_length", "nodes of the tree")
 
 
 def refuse_unwatchable(generator: Generator, pipeline: AnswerPipeline, param: str) -> None:

@@ -22,10 +22,11 @@ __all__ = [
 
 SHOWN, MOST_FLAGS = 80, 20  # characters of a piece in a flag; pieces that have one
 # {name}, {{name}}, ${name} and %{name}, with braces inside; %d, %5.2f, %(name)s and %1$s; <x id="1"></x> as one; other
-# tags; entities; addresses without the full stop behind them
+# tags; entities; addresses without the full stop behind them. Possessive (*+) where two parts match the same: else a
+# text of "%000..." takes its length squared.
 PIECE = regex.compile(
     r"""[$\#%]?\{(?:[^{}]|\{[^{}]*\})*\}"""
-    r"""|%(?:\([^()\s]*\)|\d+\$)?[-+\#0]*\d*(?:\.\d+)?(?:hh?|ll?|[zjtL])?[sdifrxXcgGeEuop](?!\w)|%[@%]"""
+    r"""|%(?:\([^()\s]*\)|\d++\$)?[-+\#0]*+\d*+(?:\.\d++)?(?:hh?|ll?|[zjtL])?[sdifrxXcgGeEuop](?!\w)|%[@%]"""
     r"""|<x\s[^<>]*>\s*</x>|(?P<tag></?[A-Za-z][^<>]*>)|&(?:[A-Za-z]\w*|\#\d+|\#[xX][0-9A-Fa-f]+);"""
     r"""|https?://[^\s<>"]*[^\s<>".,;:!?)\]}']""",
     regex.VERBOSE,

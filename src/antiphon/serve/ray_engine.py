@@ -121,7 +121,7 @@ class Dispatcher:
             await send({"type": "websocket.close"})
             return
         request = Request(scope, receive)
-        body = await read_body(request, self.server.settings.max_bytes)
+        body = await read_body(request, self.server.settings.max_bytes, self.server.settings.timeout)
         try:
             await unless_gone(request, self._answer(scope, body, send))
         except ClientGone:

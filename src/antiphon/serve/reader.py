@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
+from python_multipart.multipart import parse_options_header
 from starlette.datastructures import FormData, QueryParams, UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -21,9 +23,11 @@ from antiphon.text import nearest
 __all__ = ["Body", "ClientGone", "parse", "read_body", "read_values"]
 
 BOM = b"\xef\xbb\xbf"
-BODY_SECONDS = 30.0  # for the whole body
 LONGEST_NAME = 100  # of a field in a sentence
-MOST_FILES, MOST_FIELDS = 64, 256
+MOST_FILES, MOST_FIELDS = 64, 256  # of a form or of a query
+MOST_VALUES = 32_768  # in the lists and objects of a JSON body: each that is wrong costs a thousand bytes
+MOST_BRACKETS = 8 * MOST_VALUES  # in its bytes: each may cost a hundred before it can be counted
+MOST_PROBLEMS = 20  # that an answer names; a client may send thousands
 Body = TypeVar("Body", bound=BaseModel)
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 
@@ -32,33 +36,37 @@ class ClientGone(Exception):  # noqa: N818 - nobody waits for an answer any more
     """The client has closed the connection."""
 
 
-async def read_values(request: Request, most: int) -> Message:
+async def read_values(request: Request, most: int, seconds: float, hold: Callable[[int], None]) -> Message:
     """The fields of the body and of the query; those of the body win.
 
-    A field that a form or query has several times is a list; a file is its base64, or its text. Refusal if the body is
-    too large, too slow or not what its content type says.
+    A field that a form or query has several times is a list; a file is its base64, or its text. Refusal if the body has
+    more than `most` bytes, takes longer than `seconds`, or is not what its content type says. `hold` is called with the
+    number of bytes whenever some have come.
     """
-    body = await read_body(request, most)
+    body = await read_body(request, most, seconds, hold)
     return {**_fields(request.query_params), **await _parse(request, body, most)}
 
 
-async def read_body(request: Request, most: int) -> bytes:
-    """The bytes of the body; Refusal if there are too many, or they come too slowly."""
+async def read_body(request: Request, most: int, seconds: float, hold: Callable[[int], None] = lambda _: None) -> bytes:
+    """The bytes of the body; Refusal if there are too many, they come too slowly, or they are packed."""
+    encoding = request.headers.get("content-encoding", "identity").strip().lower()
+    if encoding not in ("", "identity"):  # a few packed bytes could fill the memory
+        problem = f"content-encoding: {encoding[:80]!r} is not unpacked here; send the body as it is"
+        raise Refusal(415, "wrong_content_encoding", problem)
     length = request.headers.get("content-length", "")
     if length.isdigit() and int(length) > most:
         raise _too_large(most)
     chunks, size = [], 0
     try:
-        async with asyncio.timeout(BODY_SECONDS):
+        async with asyncio.timeout(seconds):
             async for chunk in request.stream():
                 size += len(chunk)
                 if size > most:
                     raise _too_large(most)
+                hold(len(chunk))
                 chunks.append(chunk)
     except TimeoutError:
-        raise Refusal(
-            408, "slow_body", f"the body did not come within {BODY_SECONDS:g} seconds; send it at once"
-        ) from None
+        raise Refusal(408, "slow_body", f"the body did not come within {seconds:g} seconds; send it at once") from None
     except ClientDisconnect:
         raise ClientGone from None
     return b"".join(chunks)
@@ -81,19 +89,44 @@ async def _parse(request: Request, body: bytes, most: int) -> Message:
 
 
 def _parse_json(body: bytes) -> Message:
+    if body.count(b"{") + body.count(b"[") > MOST_BRACKETS:
+        raise _too_many_values()
     try:
         values = from_json(body.removeprefix(BOM))
     except ValueError as error:
         raise Refusal(400, "invalid_json", f"the body is not JSON: {error}; send an object in UTF-8") from None
     if not isinstance(values, dict):
         raise Refusal(400, "invalid_json", 'the body is not a JSON object; send one, such as {"inputs": "hello"}')
+    if _has_more_values(values, MOST_VALUES):
+        raise _too_many_values()
     return values
+
+
+def _too_many_values() -> Refusal:
+    problem = f"body: it has more than {MOST_VALUES:,} values; send less at once"
+    return Refusal(413, "too_large", problem, limit=MOST_VALUES)
+
+
+def _has_more_values(values: Message, most: int) -> bool:
+    """True if the lists and objects of a body have more than `most` values together; stops there."""
+    left: list[Any] = [values]
+    count = 0
+    while left and count <= most:
+        here = left.pop()
+        inside = here.values() if isinstance(here, dict) else here
+        count += len(inside)
+        if count <= most:
+            left += [value for value in inside if isinstance(value, dict | list)]
+    return count > most
 
 
 async def _parse_form(request: Request, body: bytes, most: int) -> Message:
     async def receive() -> ASGIMessage:
         return {"type": "http.request", "body": body, "more_body": False}
 
+    charset = parse_options_header(request.headers["content-type"])[1].get(b"charset", b"utf-8").lower()
+    if charset not in (b"utf-8", b"utf8"):  # Python's other codecs take minutes, or make what JSON cannot have
+        raise Refusal(415, "wrong_charset", "content-type: only UTF-8 is read here; send it")
     again = Request(request.scope, receive)
     try:
         async with again.form(max_files=MOST_FILES, max_fields=MOST_FIELDS, max_part_size=most) as form:
@@ -131,7 +164,11 @@ async def _value(value: UploadFile | str) -> str:
 
 def _fields(query: QueryParams) -> dict[str, Any]:
     """A field that occurs several times is a list."""
-    values = {name: query.getlist(name) for name in query}
+    values: dict[str, list[str]] = {}
+    for name, value in query.multi_items():
+        values.setdefault(name, []).append(value)
+    if len(values) > MOST_FIELDS:
+        raise Refusal(413, "too_large", f"query: more than {MOST_FIELDS} fields; send less", limit=MOST_FIELDS)
     return {name: found[0] if len(found) == 1 else found for name, found in values.items()}
 
 
@@ -145,7 +182,10 @@ def parse(body: type[Body], values: Message) -> Body:
             several = one["type"] != "extra_forbidden" and any(map(_is_branch, one["loc"]))
             path = ".".join(map(str, one["loc"])).removesuffix("[key]").strip(".")
             place = str(one["loc"][0]) if several else path[:LONGEST_NAME]
-            found.setdefault(place, (_several(body, place) if several else _sentence(body, place, one), one))
+            if place not in found:
+                found[place] = (_several(body, place) if several else _sentence(body, place, one), one)
+            if len(found) == MOST_PROBLEMS:
+                break
     [(first, (_, one)), *_] = found.items()
     refusal = invalid([sentence for sentence, _ in found.values()], param=first.split(".")[0])
     refusal.limit, given = _limit(one), one["input"]

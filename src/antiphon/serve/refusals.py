@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
+import traceback
 from collections.abc import Iterable
 from typing import Any
 
 from antiphon.serve.frames import Message
 
-__all__ = ["Refusal", "bug", "invalid"]
+__all__ = ["Refusal", "bug", "draining", "invalid", "report_bug"]
 
 
 class Refusal(Exception):  # noqa: N818 - an answer of the server, not an error of it
@@ -65,3 +68,15 @@ def invalid(problems: str | Iterable[str], *, code: str = "invalid_value", param
 def bug() -> Refusal:
     """500: a bug of ours; the details stand in the server's log, beside the id of the request."""
     return Refusal(500, "internal_error", "this is a bug in Antiphon; its log has the details, beside the request id")
+
+
+def draining() -> Refusal:
+    """503: the server is stopping."""
+    return Refusal(503, "draining", "the server is stopping; try another", retry_after=5)
+
+
+def report_bug(error: BaseException, request_id: str) -> None:
+    """Log where an error came from, without its message, which may quote what the client has sent."""
+    lines = "".join(traceback.format_tb(error.__traceback__))
+    with contextlib.suppress(OSError):  # a log that nobody reads must not take a lane of the worker with it
+        sys.stderr.write(f"{lines}{type(error).__name__}, request {request_id}\n")

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import signal
 import socket
 import time
 from collections.abc import Generator, Sequence
+from functools import partial
 from types import FrameType
+from typing import Any, cast
 
 import uvicorn
 from fastapi import FastAPI
 
 from antiphon.errors import UserError
-from antiphon.serve.app import create_app
+from antiphon.serve.app import HEADER_BYTES, create_app
+from antiphon.serve.connection import Connection
 from antiphon.serve.models import Log
+from antiphon.serve.refusals import report_bug
 from antiphon.serve.serve_settings import ServedModel, ServeSettings
 from antiphon.serve.server import Server
+from antiphon.text import plural
 
 __all__ = ["bind", "serve", "serve_app"]
 
-HEADER_BYTES = 32 * 1024
 IDLE = 75  # seconds that a connection without a request stays open: more than the usual proxy's
-POLL = 0.05  # seconds
 
 
 class Runner(uvicorn.Server):
@@ -33,7 +37,7 @@ class Runner(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, server: Server) -> None:
         super().__init__(config)
         self.server = server
-        self._deadline = 0.0
+        self._deadline: float | None = None
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
@@ -46,7 +50,7 @@ class Runner(uvicorn.Server):
                 signal.signal(number, handler)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 (a signal handler)
-        """Begin to stop, or stop at once."""
+        """Begin to stop, or stop at once. It logs nothing: it may interrupt a line that is being written."""
         if self.server.draining:
             for model in self.server.models:
                 if model.pid is not None:
@@ -54,12 +58,15 @@ class Runner(uvicorn.Server):
                         os.kill(model.pid, signal.SIGKILL)
             os._exit(130 if sig == signal.SIGINT else 143)
         self.server.draining = True
-        self._deadline = time.monotonic() + self.server.settings.drain
-        self.server.log(f"stopping: {self.server.active} requests are still answered; a second signal leaves at once")
 
     async def on_tick(self, counter: int) -> bool:
         """Called ten times a second: True ends the server."""
-        done = self.server.draining and (self.server.active == 0 or time.monotonic() > self._deadline)
+        if self.server.draining and self._deadline is None:
+            self._deadline = time.monotonic() + self.server.settings.drain
+            count = self.server.active
+            self.server.log(f"stopping: {plural(count, 'requests')} left to answer; a second signal leaves at once")
+        late = self._deadline is not None and time.monotonic() > self._deadline
+        done = self.server.draining and (self.server.active == 0 or late)
         return await super().on_tick(counter) or done
 
 
@@ -73,23 +80,64 @@ def serve_app(app: FastAPI, models: Sequence[ServedModel], listening: socket.soc
     """Serve an application until a signal comes; UserError if one of its models cannot be loaded."""
     server: Server = app.state.server
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, server_header=False, date_header=True, lifespan="off", http="h11",
-        timeout_keep_alive=IDLE, h11_max_incomplete_event_size=HEADER_BYTES, timeout_graceful_shutdown=1,
+        app, log_config=None, access_log=False, server_header=False, date_header=True, lifespan="off", ws="none",
+        http=cast("type[asyncio.Protocol]", partial(Connection, server=server)), timeout_keep_alive=IDLE,
+        h11_max_incomplete_event_size=HEADER_BYTES, timeout_graceful_shutdown=1,
     )  # fmt: skip
     asyncio.run(_serve(Runner(config, server), server, models, listening))
 
 
 async def _serve(runner: Runner, server: Server, models: Sequence[ServedModel], listening: socket.socket) -> None:
-    """Load the models, then answer: so a model that cannot be loaded is an error of the command."""
-    async with server.running():
-        host, port, *_ = listening.getsockname()
-        shown = f"[{host}]" if ":" in host else host
-        names = [*(model.name for model in models), *(f"the runs in {folder}" for folder in server.settings.folders)]
-        server.log(
-            f"serving {', '.join(names)} at http://{shown}:{port}; "
-            "open it in a browser, or call its API: /docs describes it"
-        )
+    """Answer while the models are loading, with 503; a model that cannot be loaded is an error of the command."""
+    log_without_texts(server.log)
+    host, port, *_ = listening.getsockname()
+    shown = f"[{host}]" if ":" in host else host
+    names = [*(model.name for model in models), *(f"the runs in {folder}" for folder in server.settings.folders)]
+    ready = f"serving {', '.join(names)} at http://{shown}:{port}; "
+    loading = asyncio.create_task(_run_models(runner, server, f"{ready}open it in a browser, or call its API: /docs"))
+    try:
         await runner.serve(sockets=[listening])
+    finally:
+        loading.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await loading
+
+
+async def _run_models(runner: Runner, server: Server, ready: str) -> None:
+    """Load the models, and keep them until this task is cancelled; the server ends with it."""
+    try:
+        async with server.running():
+            server.log(ready)
+            await asyncio.get_running_loop().create_future()
+    finally:
+        runner.should_exit = True
+
+
+def log_without_texts(log: Log) -> None:
+    """Log errors of the libraries below by their place and kind: their messages may quote what a client has sent."""
+
+    def report(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        log(f"error: {context['message']}")
+        if (error := context.get("exception")) is not None:
+            report_bug(error, "-")
+
+    asyncio.get_running_loop().set_exception_handler(report)
+    library = logging.getLogger("uvicorn.error")
+    library.handlers, library.propagate = [_Bare(log)], False
+
+
+class _Bare(logging.Handler):
+    """Logs the kind of an error instead of its message."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__(logging.ERROR)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Log one record."""
+        self._log(f"error: {record.getMessage().strip()}")
+        if record.exc_info and record.exc_info[1] is not None:
+            report_bug(record.exc_info[1], "-")
 
 
 def bind(host: str, port: int) -> socket.socket:

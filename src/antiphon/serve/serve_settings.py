@@ -10,7 +10,7 @@ from pathlib import Path
 
 from antiphon.errors import UserError
 
-__all__ = ["Languages", "ServeSettings", "ServedModel", "parse_languages", "served_models"]
+__all__ = ["Languages", "ServeSettings", "ServedModel", "is_loopback", "parse_languages", "served_models"]
 
 LANGUAGES = re.compile(r"([A-Za-z]{2,8}(?:[_-][A-Za-z0-9]{2,8})?)[-:>]([A-Za-z]{2,8}(?:[_-][A-Za-z0-9]{2,8})?)")
 
@@ -74,19 +74,14 @@ class ServeSettings:
                 f"--host {self.host}: other machines could use this server; "
                 "add --api-key KEY, or --insecure if everyone may"
             )
-        for name, least in (
-            ("queue", 1),
-            ("loaded", 1),
-            ("max_inputs", 1),
-            ("max_bytes", 1024),
-            ("threads", 1),
-            ("max_positions", 1),
-        ):
+        counts = ("queue", "loaded", "max_inputs", "max_characters", "threads", "max_positions")
+        for name, least in {**dict.fromkeys(counts, 1), "max_bytes": 1024}.items():
             if (value := getattr(self, name)) < least:
                 problems.append(f"--{name.replace('_', '-')}: must be at least {least}, not {value}")
-        for name in ("timeout", "drain", "wait"):
-            if not 0 <= (value := getattr(self, name)) <= 86_400:
-                problems.append(f"--{name}: must be from 0 to 86,400 seconds, not {value:g}")
+        for name, above in (("timeout", True), ("drain", False), ("wait", False)):
+            if not 0 <= (value := getattr(self, name)) <= 86_400 or (above and value == 0):
+                span = "above 0 and at most" if above else "from 0 to"
+                problems.append(f"--{name}: must be {span} 86,400 seconds, not {value:g}")
         if any(len(key) < 8 for key in self.api_keys):
             problems.append("--api-key: a key of fewer than 8 characters is soon guessed; give a longer one")
         if len(self.models) > 1 and 0 < sum(model.languages is not None for model in self.models) < len(self.models):

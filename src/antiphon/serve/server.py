@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hmac
 from collections.abc import AsyncGenerator, Coroutine, Sequence
-from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, TypeVar
 
@@ -22,9 +22,10 @@ from antiphon.serve.refusals import Refusal, invalid
 from antiphon.serve.serve_settings import ServeSettings
 from antiphon.serve.server_metrics import Metrics
 
-__all__ = ["Server", "unless_gone"]
+__all__ = ["Server", "first_event", "unless_gone"]
 
 Result = TypeVar("Result")
+MOST_HELD = 16  # of the largest bodies: what all requests together may hold
 KEYS = ("bearer", "deepl-auth-key")  # schemes of the Authorization header
 
 
@@ -32,10 +33,10 @@ class Server:
     """The state that the routes share."""
 
     def __init__(self, settings: ServeSettings, log: Log) -> None:
-        self.settings, self.log = settings, log
+        self.settings, self._log = settings, log
         self.metrics = Metrics()
         self.models = [
-            Model(served, settings, log=log, report=partial(self.metrics.report, served.name))
+            Model(served, settings, log=self.log, report=partial(self.metrics.report, served.name))
             for served in settings.models
         ]
         for model in self.models:
@@ -43,8 +44,14 @@ class Server:
         self.runs = OpenedRuns(settings, log=log, metrics=self.metrics)
         self.draining = False  # new requests are refused
         self.active = 0  # requests that are being answered
+        self.held = 0  # bytes of their bodies
 
-    @asynccontextmanager
+    def log(self, text: str) -> None:
+        """Log one line; a log that nobody reads any more is no reason to stop."""
+        with contextlib.suppress(OSError):
+            self._log(text)
+
+    @contextlib.asynccontextmanager
     async def running(self) -> AsyncGenerator[None, None]:
         """Start the models, and stop them at the end; UserError if one cannot be loaded."""
         try:
@@ -65,13 +72,21 @@ class Server:
 
     async def read(self, request: Request) -> Message:
         """The fields of a request whose key is right; Refusal otherwise."""
-        if self.settings.api_keys and not self._has_key(request.headers):
-            values = await read_values(request, self.settings.max_bytes)
-            self._check_key(values.pop("api_key", None))
-            return values
-        values = await read_values(request, self.settings.max_bytes)
-        values.pop("api_key", None)
+        known = not self.settings.api_keys or self._has_key(request.headers)
+        hold = partial(self._hold, request)
+        values = await read_values(request, self.settings.max_bytes, self.settings.timeout, hold)
+        key = values.pop("api_key", None)
+        if not known:
+            self._check_key(key)
         return values
+
+    def _hold(self, request: Request, size: int) -> None:
+        """Count bytes of a body until its request is answered; Refusal if those of all requests are too many."""
+        if self.held + size > MOST_HELD * self.settings.max_bytes:
+            problem = "the bodies of other requests fill the memory that is meant for them; try again soon"
+            raise Refusal(429, "too_many_bytes", problem, retry_after=1, limit=MOST_HELD * self.settings.max_bytes)
+        self.held += size
+        request.scope["state"]["held"] = request.scope["state"].get("held", 0) + size
 
     def _has_key(self, headers: Any) -> bool:  # noqa: ANN401 (starlette's Headers)
         """True if a header has a key; Refusal if it is wrong."""
@@ -111,21 +126,25 @@ class Server:
         """Refusal (413) if there are too many inputs or one of them is too long."""
         if len(inputs) > self.settings.max_inputs:
             raise too_many(name, len(inputs), self.settings.max_inputs)
-        for number, text in enumerate(inputs):
-            if isinstance(text, str) and len(text) > self.settings.max_characters and not self._reads_files:
-                raise too_many(f"{name}[{number}] in characters", len(text), self.settings.max_characters)
+        for number, given in enumerate(inputs):
+            parts = given.items() if isinstance(given, dict) else [("", given)]
+            for part, text in parts:
+                if len(text) > self.settings.max_characters and not self._may_be_file(part):
+                    place = f"{name}[{number}]{part and '.'}{part[:40]} in characters"
+                    raise too_many(place, len(text), self.settings.max_characters)
 
-    def check_answer(self, answer: str | list[int] | None) -> None:
-        """Refusal (413) if a given answer is too long."""
-        if isinstance(answer, str):
-            self.check_size([answer], "answer")
-        elif answer is not None and len(answer) > self.settings.max_characters:
-            raise too_many("answer in tokens", len(answer), self.settings.max_characters)
+    def check_answer(self, answer: str | list[int] | None, name: str = "answer") -> None:
+        """Refusal (413) if a given answer, or the beginning of one, is too long."""
+        if answer is not None and len(answer) > self.settings.max_characters:
+            unit = "characters" if isinstance(answer, str) else "tokens"
+            raise too_many(f"{name} in {unit}", len(answer), self.settings.max_characters)
 
-    @property
-    def _reads_files(self) -> bool:
-        """A long string may be a file in base64."""
-        return any(source["kind"] != "text" for model in self.models for source in model.facts.get("sources", ()))
+    def _may_be_file(self, part: str) -> bool:
+        """True if a model reads this part of its inputs, or its only one, as a file in base64."""
+        if not all(model.facts for model in self.models):
+            raise Refusal(503, "loading", "a model is loading; try again soon", retry_after=2)
+        every = [source for model in self.models for source in model.facts["sources"]]
+        return any(source["kind"] != "text" and part in ("", source["name"]) for source in every)
 
     async def call(
         self, request: Request, model: Model, operation: str, payload: Message, *, timeout: float | None = None
@@ -155,6 +174,15 @@ async def unless_gone(request: Request, work: Coroutine[Any, Any, Result]) -> Re
         leaving.cancel()
         working.cancel()
         await asyncio.gather(working, leaving, return_exceptions=True)
+
+
+async def first_event(request: Request, events: AsyncGenerator[Message, None]) -> Message:
+    """The first event of a stream, which is given up when the client goes away before it; Refusal if there is none."""
+
+    async def first() -> Message:
+        return await anext(events)
+
+    return await unless_gone(request, first())
 
 
 async def _disconnected(request: Request) -> None:

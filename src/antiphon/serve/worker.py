@@ -11,7 +11,6 @@ import os
 import signal
 import sys
 import threading
-import traceback
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -25,7 +24,7 @@ from antiphon.serve.batcher import Batcher, BatchLimits, Request
 from antiphon.serve.frames import Message, pack, read_frame
 from antiphon.serve.model_facts import model_facts
 from antiphon.serve.operations import Operations, refusal_of_error
-from antiphon.serve.refusals import Refusal, bug
+from antiphon.serve.refusals import Refusal, bug, report_bug
 
 __all__ = ["ModelWorker", "main"]
 
@@ -51,11 +50,11 @@ class ModelWorker:
 
     def send(self, message: Message) -> None:
         """Write a frame; the server that has gone needs none."""
-        frame = pack(message)
+        left = memoryview(pack(message))
         try:
             with self._writing:
-                self._output.write(frame)
-                self._output.flush()
+                while left:  # a pipe takes a part of it when this process is stopped and continued
+                    left = left[self._output.write(left) :]
         except OSError:
             os._exit(0)
 
@@ -65,16 +64,18 @@ class ModelWorker:
         while (message := read_frame(stream)) is not None:
             if message["operation"] == "cancel":
                 if request := self._requests.pop(message["id"], None):
-                    request.cancel()
+                    self.batcher.cancel(request)
             else:
                 self._begin(message)
+        self.batcher.close()
 
     def _begin(self, message: Message) -> None:
         number: int = message["id"]
+        fail = partial(self._fail, number, message["request"])
         try:
             plan = self.operations.plan(message["operation"], message["payload"], partial(self._emit, number))
         except Exception as error:
-            self._fail(number, error)
+            fail(error)
             return
         if not plan.parts:
             self.send({"id": number, "result": plan.answer([])})
@@ -84,21 +85,19 @@ class ModelWorker:
             self._requests.pop(number, None)
             self.send({"id": number, "result": plan.answer(results)})
 
-        request = Request(len(plan.parts), finish, partial(self._fail, number))
+        request = Request(len(plan.parts), finish, fail)
         self._requests[number] = request
         self.batcher.submit(request, plan.parts)
 
     def _emit(self, number: int, event: str, data: Message) -> None:
         self.send({"id": number, "event": event, "data": data})
 
-    def _fail(self, number: int, error: Exception) -> None:
+    def _fail(self, number: int, request_id: str, error: Exception) -> None:
         self._requests.pop(number, None)
         if isinstance(error, UserError):
             error = refusal_of_error(error)
         if not isinstance(error, Refusal):
-            # Without its message, which may quote what the client has sent.
-            lines = "".join(traceback.format_tb(error.__traceback__))
-            sys.stderr.write(f"{lines}{type(error).__name__}\n")
+            report_bug(error, request_id)
             error = bug()
         self.send({"id": number, "error": error.as_message()})
 

@@ -30,7 +30,7 @@ from antiphon.serve.frames import Message
 from antiphon.serve.models import Model
 from antiphon.serve.reader import parse
 from antiphon.serve.refusals import Refusal, invalid
-from antiphon.serve.server import Server
+from antiphon.serve.server import Server, first_event
 
 __all__ = ["BODIES", "ChatCompletion", "Completion", "error", "routes"]
 
@@ -258,7 +258,7 @@ class Completions:
         payload: Message = {"inputs": [prompt], "options": body.options(model), "return": returned}
         timeout = self.server.timeout(None)
         events = self.answering.events(model, payload, timeout)
-        first = await anext(events)
+        first = await first_event(request, events)
         head = {
             "id": f"{'chatcmpl' if chat else 'cmpl'}-{request.scope['state']['request_id']}",
             "object": "chat.completion.chunk" if chat else "text_completion",
