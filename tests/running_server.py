@@ -18,7 +18,7 @@ import httpx
 
 __all__ = ["RunningServer", "serving"]
 
-STARTS = 120.0  # seconds after which a server that says nothing counts as broken
+STARTS = 240.0  # seconds after which a server that says nothing counts as broken
 
 
 class RunningServer:
