@@ -20,7 +20,7 @@ import psutil
 
 __all__ = ["SLOW", "RunningServer", "eventually", "post", "serving", "with_code"]
 
-STARTS = 120.0  # seconds after which a server that says nothing counts as broken
+STARTS = 240.0  # seconds after which a server that says nothing counts as broken
 SLOW = {"inputs": "a b c", "min_length": 100_000, "max_length": 100_000, "beam": 1}  # no test waits for the answer
 
 
