@@ -20,6 +20,7 @@ demo: $(VENV)/demo
 	$(VENV)/bin/antiphon demo
 
 test: $(VENV)/dev lint types
+	@sh scripts/install_chromium.sh
 	$(VENV)/bin/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 lint: $(VENV)/dev
@@ -52,6 +53,6 @@ $(VENV)/demo: $(VENV)/constraints.txt pyproject.toml
 	@touch $@
 
 $(VENV)/dev: $(VENV)/constraints.txt pyproject.toml
-	@echo "installing antiphon and what its tests need (without torch about 280 MB)"
+	@echo "installing antiphon and what its tests need (without torch about 330 MB)"
 	@$(PIP) --editable '.[dev]'
 	@touch $@

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+from chromium import CHROMIUM, NOT_RUN
 from hypothesis import settings
 
 # Two busy cores make any deadline a coin toss; no database, so that a test run leaves nothing in the tree.
@@ -54,3 +55,10 @@ def no_pictures() -> Iterator[None]:
         for name in ("draw_curves", "draw_answer"):
             patch.setattr(endings, name, lambda *_, **__: None)
         yield
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say loudly that nobody has looked at the page, if there is no browser to look at it with."""
+    if CHROMIUM is None:
+        terminalreporter.section("THE BROWSER TESTS DID NOT RUN", red=True, bold=True)
+        terminalreporter.write_line(NOT_RUN, red=True)

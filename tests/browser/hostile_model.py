@@ -16,7 +16,8 @@ __all__ = ["HOSTILE_RUN", "HOSTILE_WORDS", "hostile_folder"]
 
 HOSTILE_RUN = "<img src=x onerror=alert(1)>"
 HOSTILE_WORDS = [
-    "<img/src=x/onerror=alert(1)>", "</script><script>alert(1)</script>", "\u202eשלום\u202c", "&lt;b&gt;", "'\"`${alert(1)}",
+    "<img/src=x/onerror=alert(1)>", "</script><script>alert(1)</script>", "\u202eשלום\u202c",
+    "&lt;b&gt;", "'\"`${alert(1)}",
     "</style><svg/onload=alert(1)>",
 ]  # fmt: skip
 

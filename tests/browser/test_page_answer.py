@@ -37,16 +37,12 @@ def page(tab: Open) -> WatchedPage:
 def menu_rows(page: WatchedPage) -> list[list[str]]:
     """The rows of the menu: token, probability and text of each."""
     parts = (".menu-token", ".figure", ".menu-text")
-    return [
-        [row.locator(part).inner_text() for part in parts] for row in page.find(".menu-list li[role=option]").all()
-    ]
+    return [[row.locator(part).inner_text() for part in parts] for row in page.find(".menu-list li[role=option]").all()]
 
 
 def other_rows(server: RunningServer, place: int) -> list[list[str]]:
     """The same rows as the API gives them."""
-    found = api(
-        server, "/v1/alternatives", position=place, count=9, answer=search(server)["token_ids"]
-    )["alternatives"]
+    found = api(server, "/v1/alternatives", position=place, count=9, answer=search(server)["token_ids"])["alternatives"]
     return [[shown([one["token"]])[0], probability(one["probability"]), one["text"]] for one in found]
 
 
@@ -104,7 +100,10 @@ def test_a_click_on_a_token_shows_what_else_could_stand_there(page: WatchedPage,
     page.settle()
     assert menu_rows(page) == other_rows(lab, 1)
     bars = page.find(".menu-list .score-bar").evaluate_all("all => all.map(bar => Number.parseFloat(bar.style.width))")
-    shares = [one["probability"] for one in api(lab, "/v1/alternatives", position=1, count=9, answer=search(lab)["token_ids"])["alternatives"]]
+    shares = [
+        one["probability"]
+        for one in api(lab, "/v1/alternatives", position=1, count=9, answer=search(lab)["token_ids"])["alternatives"]
+    ]
     assert bars == pytest.approx([max(1, 100 * p) for p in shares], rel=1e-3)
     page.find(".answer .token").nth(3).click()  # another token, another menu
     page.settle()
@@ -125,7 +124,10 @@ def test_a_choice_by_click_locks_the_answer_up_to_it(page: WatchedPage, lab: Run
     assert page.tokens == shown(output["tokens"]) != before
     assert page.tokens[:2] == [before[0], chosen]
     assert page.find(".answer .token.locked").count() == 2
-    assert page.find(".answer .token").nth(1).get_attribute("aria-label") == f"{chosen}, probability {probability(math.exp(output['log_probs'][1]))}, locked"
+    assert (
+        page.find(".answer .token").nth(1).get_attribute("aria-label")
+        == f"{chosen}, probability {probability(math.exp(output['log_probs'][1]))}, locked"
+    )
     page.find(".answer .token").nth(2).click()  # a second choice, behind the first
     page.settle()
     page.find(".menu-list li:not(.now)", has_not_text="end").first.click()

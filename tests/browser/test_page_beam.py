@@ -61,7 +61,8 @@ def page(tab: Open) -> WatchedPage:
 ADDRESSES = [
     {"model": "bahdanau", "beam": 1}, {"model": "bahdanau", "beam": 4}, {"model": "bahdanau", "beam": 9},
     {"model": "bahdanau", "beam": 3, "prefix": "5.4", "length_penalty": 0.4}, {"model": "transformer", "beam": 5},
-    {"model": "bahdanau", "beam": 3, "patience": 1}, {"model": "bahdanau", "sample": "true", "seed": 7, "temperature": 1.5},
+    {"model": "bahdanau", "beam": 3, "patience": 1},
+    {"model": "bahdanau", "sample": "true", "seed": 7, "temperature": 1.5},
     {"model": "static", "beam": 4},
 ]  # fmt: skip
 
@@ -287,7 +288,8 @@ def test_a_long_tree_has_a_strip_that_moves_it(tab: Open) -> None:
     for _ in range(3):
         page.button("Larger").click()
     after = page.find("#view svg.beam").bounding_box()
-    assert before is not None and after is not None
+    assert before is not None
+    assert after is not None
     assert after["width"] == pytest.approx(1.2**3 * before["width"], rel=0.01)
     expect(page.find(".minimap")).to_be_visible()
     assert page.find(".minimap rect:not(.frame)").count() == len(page.nodes())

@@ -85,7 +85,8 @@ def test_every_view_is_saved_as_what_it_shows(tab: Open) -> None:
             page.find("input[aria-label='Show first']").check()
             expect(page.find(".runs-view figure polyline").first).to_be_visible()
         name, svg = saved(page, "SVG")
-        assert name.startswith("bahdanau-") and name.endswith(f"-{view}.svg")
+        assert name.startswith("bahdanau-")
+        assert name.endswith(f"-{view}.svg")
         assert_harmless(svg.decode())
         _, png = saved(page, "PNG")
         picture = Image.open(io.BytesIO(png)).convert("RGB")
@@ -152,7 +153,7 @@ def run_shown(page: WatchedPage, kind: str, folder: Path) -> Json:
     return dict(json.loads(lines[-1].removeprefix("data: ")))
 
 
-@pytest.mark.parametrize("text", [TEXT, "it's \"quoted\" `$HOME` \\n ü"])
+@pytest.mark.parametrize("text", [TEXT, 'it\'s "quoted" `$HOME` \\n ü'])
 def test_the_request_that_is_shown_runs(tab: Open, tmp_path: Path, text: str) -> None:
     page = tab().open("beam", **{**ASKED, "in": text}, prefix="5")
     shown = page.find(".answer .token > span:first-child").all_inner_texts()
@@ -279,12 +280,15 @@ def test_a_telephone_scrolls_in_one_direction(tab: Open) -> None:
     page.settle()
     box = page.find(".menu").bounding_box()
     assert box is not None
-    assert box["x"] >= 0 and box["x"] + box["width"] <= 360
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 360
 
 
 def elements_of_text(page: WatchedPage) -> list[str]:
     """Elements that no view makes, but hostile texts would."""
-    return page.page.eval_on_selector_all("img, script:not([src]), iframe, b, svg[onload]", "all => all.map(one => one.outerHTML)")
+    return page.page.eval_on_selector_all(
+        "img, script:not([src]), iframe, b, svg[onload]", "all => all.map(one => one.outerHTML)"
+    )
 
 
 def test_hostile_text_stays_text_in_every_view(tab: Open) -> None:
@@ -325,10 +329,12 @@ def test_the_policy_forbids_what_the_page_does_not_need(tab: Open, lab: RunningS
     for path in ("/", "/page/main.js", "/page/style.css", "/page/icon.svg"):
         policy = lab.client.get(path).headers["content-security-policy"]
         assert "default-src 'none'" in policy
-        assert "unsafe" not in policy and "http" not in policy and "*" not in policy
+        assert [word for word in ("unsafe", "http", "*") if word in policy] == []
     page = tab().open("answer", **ASKED)
     page.allowed += ["Content Security Policy"]
-    page.page.evaluate("document.body.append(Object.assign(document.createElement('script'), {text: 'window.ran = true'}))")
+    page.page.evaluate(
+        "document.body.append(Object.assign(document.createElement('script'), {text: 'window.ran = true'}))"
+    )
     page.page.evaluate("document.body.setAttribute('onclick', 'window.ran = true')")
     page.find("body").click(position={"x": 2, "y": 2})
     assert page.page.evaluate("window.ran") is None

@@ -13,7 +13,7 @@ export class Attention {
   constructor() {
     this.controls = h("div", {class: "controls"});
     this.heads = h("div", {class: "thumbnails", role: "group", "aria-label": "Layers and heads"});
-    this.drawing = h("div", {class: "attention-drawing"});
+    this.drawing = h("div", {class: "attention-drawing", tabindex: 0, role: "group", "aria-label": "Lines and matrix"});
     this.reading = h("p", {class: "pointed-line"});
     this.note = h("p", {class: "note"}, NOT_AN_EXPLANATION);
     this.figure = figure(this.drawing, () => this.table());

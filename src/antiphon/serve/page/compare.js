@@ -12,7 +12,7 @@ export class Compare {
   constructor() {
     this.other = h("select", {"aria-label": "The other model", onchange: () => change({params: {...state.params, with: this.other.value}})});
     this.sides = [0, 1].map((side) => {
-      const parts = {name: h("h3", {}), answer: h("p", {class: "compared", dir: "auto"}), facts: h("p", {class: "answer-facts"}), beam: new Beam({compact: true, source: () => this.results[side]}), attention: h("div", {class: "attention-drawing"})};
+      const parts = {name: h("h3", {}), answer: h("p", {class: "compared", dir: "auto"}), facts: h("p", {class: "answer-facts"}), beam: new Beam({compact: true, source: () => this.results[side]}), attention: h("div", {class: "attention-drawing", tabindex: 0, role: "group", "aria-label": "Attention"})};
       return {...parts, element: h("section", {class: "side"}, parts.name, parts.answer, parts.facts, parts.beam.element, parts.attention)};
     });
     this.note = h("p", {class: "quiet"});

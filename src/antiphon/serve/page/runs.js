@@ -15,7 +15,7 @@ export class Runs {
   constructor() {
     this.list = h("div", {class: "runs-list"});
     this.quantity = h("select", {"aria-label": "Curve", onchange: () => this.draw()}, Object.entries(QUANTITIES).map(([value, text]) => h("option", {value}, text)));
-    this.drawing = h("div", {class: "scroll-x"});
+    this.drawing = h("div", {class: "scroll-x", tabindex: 0, role: "group", "aria-label": "Curves"});
     this.details = h("div", {class: "run-details"});
     this.problem = h("p", {class: "quiet", role: "status"});
     this.curves = h("section", {class: "part"}, h("div", {class: "controls"}, h("label", {}, "curve", this.quantity)), figure(this.drawing, () => this.table()));
