@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from itertools import islice
 from pathlib import Path
 
 import pytest
+import torch
 
 from antiphon.api import evaluate, load, train
 from antiphon.config.load import read_config, recipe_names, recipe_text
@@ -42,11 +44,11 @@ def width(source: SourceConfig) -> int:
 def test_the_recipes_are_these() -> None:
     assert [name for name in NAMES if name.startswith("lm-")] == ["lm-lstm", "lm-transformer"]
     assert [name for name in NAMES if not name.startswith("lm-")] == [
-        "answer", "caption", "demo", "dialogue", "dictate", "entail", "g2p", "g2p-small", "pretrain", "read", "reverse",
-        "scan-lstm", "scan-transformer", "see-answer", "speak", "summarise", "tag", "translate", "transliterate",
-        "video", "watch",
+        "answer", "caption", "demo", "dialogue", "dictate", "digits", "entail", "g2p", "g2p-small", "pretrain", "read",
+        "reverse", "scan-lstm", "scan-transformer", "see-answer", "speak", "summarise", "tag", "translate",
+        "transliterate", "video", "watch",
     ]  # fmt: skip
-    assert WITH_DATA == ["demo", "g2p", "reverse", "see-answer"]
+    assert WITH_DATA == ["demo", "digits", "g2p", "reverse", "see-answer"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -94,3 +96,24 @@ def test_a_language_model_takes_any_plain_text(name: str, tmp_path: Path) -> Non
     found = evaluate(load(run), str(file)).values
     assert list(found) == ["bits_per_character", "perplexity", "word_perplexity"]
     assert found["bits_per_character"].value == pytest.approx(math.log2(found["perplexity"].value), rel=1e-6)
+
+
+def test_fine_tuning_starts_where_pre_training_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both commands in the header of `pretrain`, one after the other; the second hardly changes the weights here."""
+    monkeypatch.chdir(tmp_path)
+    lines = [f"a small {colour} boat number {number}" for number in range(30) for colour in ("red", "green")]
+    Path("text.txt").write_text("".join(f"{line}\n" for line in lines))
+    for file in ("pairs.tsv", "dev.tsv"):
+        Path(file).write_text("".join(f"{line}\t{line.upper()}\n" for line in lines))
+    small = [f"model.{part}.{key}=16" for part in ("encoder", "decoder") for key in ("size", "feedforward")]
+    small += ["training.max_updates=1", "training.schedule.warmup=0", "training.learning_rate=1e-9"]
+    command = re.compile(r"^# +(?:command |Fine-tune:) *antiphon train (\S+) (.*) --out (\S+)$", re.MULTILINE)
+    runs = []
+    for name, words, out in command.findall(recipe_text("pretrain")):
+        seed = f"training.seed={len(runs)}"  # random weights would differ
+        runs.append(load(train(name, out, [*shlex.split(words), *small, seed])))
+    assert [run.config.data.target.column for run in runs] == [0, 1]
+    assert [bool(run.config.training.noise.infill) for run in runs] == [True, False]
+    before, after = (run.model.state_dict() for run in runs)
+    assert before.keys() == after.keys()
+    assert all(torch.allclose(before[name], after[name], atol=1e-6) for name in before)

