@@ -53,6 +53,6 @@ $(VENV)/demo: $(VENV)/constraints.txt pyproject.toml
 	@touch $@
 
 $(VENV)/dev: $(VENV)/constraints.txt pyproject.toml
-	@echo "installing antiphon and what its tests need (without torch about 330 MB)"
+	@echo "installing antiphon and what its tests need (without torch about 400 MB)"
 	@$(PIP) --editable '.[dev]'
 	@touch $@
