@@ -28,9 +28,9 @@ __all__ = ["Emit", "Operations", "Plan", "refusal_of_error"]
 
 Emit = Callable[[str, Message], None]  # sends an event of a stream: its name and data
 PRUNED = 3  # candidates among the nodes of each step of a tree
-# What a request may make at most, each about 100 MB on its way to the client.
+# What a request may make at most: some 20 to 50 MB on its way to the client.
 MOST_NODES = 250_000  # of trees
-MOST_WEIGHTS = 4_000_000  # of attention
+MOST_WEIGHTS = 1_000_000  # of attention
 MOST_COMPARED = 256  # samples: minimum Bayes risk compares each with each
 LONGEST_EXPLAINED = 2_000  # tokens: every layer and head of a Transformer attends from each to each
 

@@ -25,9 +25,10 @@ __all__ = ["Body", "ClientGone", "parse", "read_body", "read_values"]
 BOM = b"\xef\xbb\xbf"
 LONGEST_NAME = 100  # of a field in a sentence
 MOST_FILES, MOST_FIELDS = 64, 256  # of a form or of a query
-MOST_VALUES = 32_768  # in the lists and objects of a JSON body: each that is wrong costs a thousand bytes
-MOST_BRACKETS = 8 * MOST_VALUES  # in its bytes: each may cost a hundred before it can be counted
-MOST_PROBLEMS = 20  # that an answer names; a client may send thousands
+MOST_VALUES = 32_768  # in the lists and objects of a JSON body
+MOST_MARKS = 8 * MOST_VALUES  # brackets and commas: what they stand for takes memory before it can be counted
+MOST_ERRORS = 1000  # that are looked at: each takes a thousand bytes
+MOST_PROBLEMS = 20  # that an answer names
 Body = TypeVar("Body", bound=BaseModel)
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 
@@ -89,8 +90,8 @@ async def _parse(request: Request, body: bytes, most: int) -> Message:
 
 
 def _parse_json(body: bytes) -> Message:
-    if body.count(b"{") + body.count(b"[") > MOST_BRACKETS:
-        raise _too_many_values()
+    if sum(map(body.count, (b"{", b"[", b","))) > MOST_MARKS:
+        raise _too_many("brackets and commas", MOST_MARKS)
     try:
         values = from_json(body.removeprefix(BOM))
     except ValueError as error:
@@ -98,13 +99,12 @@ def _parse_json(body: bytes) -> Message:
     if not isinstance(values, dict):
         raise Refusal(400, "invalid_json", 'the body is not a JSON object; send one, such as {"inputs": "hello"}')
     if _has_more_values(values, MOST_VALUES):
-        raise _too_many_values()
+        raise _too_many("values", MOST_VALUES)
     return values
 
 
-def _too_many_values() -> Refusal:
-    problem = f"body: it has more than {MOST_VALUES:,} values; send less at once"
-    return Refusal(413, "too_large", problem, limit=MOST_VALUES)
+def _too_many(what: str, most: int) -> Refusal:
+    return Refusal(413, "too_large", f"body: it has more than {most:,} {what}; send less at once", limit=most)
 
 
 def _has_more_values(values: Message, most: int) -> bool:
@@ -177,6 +177,8 @@ def parse(body: type[Body], values: Message) -> Body:
     try:
         return body.model_validate(values)
     except ValidationError as error:
+        if (count := error.error_count()) > MOST_ERRORS:
+            raise invalid(f"body: {count:,} of its values are wrong; /docs says what each must be") from None
         found: dict[str, tuple[str, Any]] = {}
         for one in error.errors(include_url=False):
             several = one["type"] != "extra_forbidden" and any(map(_is_branch, one["loc"]))
