@@ -232,7 +232,8 @@ def measure_overload(compared: Comparison, options: argparse.Namespace) -> str:
     p50, p99, most = (late.percentile(share) for share in (0.5, 0.99, 1.0))
     return (
         f"- {compared.name}: {asked:.0f} requests a second for {OVERLOAD_SECONDS} s, queue {QUEUE}, wait {WAIT} s: "
-        f"{kinds}, {good / end / compared.rate:.2f} of the rate at {max(options.clients)} clients; refusals came {p50:.0f} ms (p50), {p99:.0f} ms (p99), {most:.0f} ms (most) after their wait"
+        f"{kinds}, {good / end / compared.rate:.2f} of the rate at {max(options.clients)} clients; "
+        f"refusals came {p50:.0f} ms (p50), {p99:.0f} ms (p99), {most:.0f} ms (most) after their wait"
     )
 
 
