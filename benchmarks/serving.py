@@ -7,7 +7,8 @@
 MODEL is a run or an export, INPUTS a file with one input a line (or a TSV: its first column). A load is a closed loop:
 every client sends its next request when it has its answer. In each round `generate` answers the same inputs offline, in
 batches and one by one, in a process with as many threads as the server's model. Prints Markdown: medians over the
-rounds; ratios are those within a round. A load has as many requests as take --seconds, at most --requests.
+rounds; ratios are those within a round. A load has as many requests as take --seconds, six for
+each client at least and --requests in all at most.
 
 --memory N sends N more requests to the first model and reads the memory of the two processes on the way. --overload
 sends four times as many requests a second as were answered. --beside measures other servers with an export to
@@ -33,6 +34,7 @@ from served import Running, Served, Usage, antiphon_server, cpu_seconds, other_s
 from antiphon.evaluation.bench import BenchModel, BenchWorker
 
 PAUSE = 0.3  # seconds before a measurement, in which the processes of the one before fall asleep
+LEAST_TURNS = 6  # requests of each client, so that the beginning and the end are a small part of a load
 STAGES = 10  # of the requests between which memory is read
 QUEUE, WAIT = 64, 0.5  # inputs and seconds of the server that is overloaded
 OVERLOAD, OVERLOAD_SECONDS = 4, 6
@@ -245,9 +247,9 @@ def compare(model: str, inputs: list[str], options: argparse.Namespace) -> Compa
     with ExitStack() as stack:
         servers = [stack.enter_context(running(served, inputs, options.threads)) for served in wanted(model, options)]
         most = max(options.clients)
-        for server in servers:
-            trial = server.load(inputs, most, 4 * most)
-        texts = inputs[: max(1, min(options.requests, int(options.seconds * steady_rate(trial, most))))]
+        trial, *_ = [server.load(inputs, most, 4 * most) for server in servers]
+        count = max(LEAST_TURNS * most, int(options.seconds * steady_rate(trial, most)))
+        texts = inputs[: min(options.requests, count)]
         compared = Comparison(model, texts, servers, options)
         offline = stack.enter_context(closing(Offline(model, texts, options)))
         for number in range(options.rounds):
