@@ -86,8 +86,9 @@ function sameText(inputs) {
 }
 
 addEventListener("hashchange", async () => {
+  const {hash} = location; // as it was given: loading a run writes it anew
   const problem = await openAddressed();
-  const next = fromAddress(location.hash, state.models);
+  const next = fromAddress(hash, state.models);
   if (!(next.view in VIEWS)) next.view = "answer";
   const same = JSON.stringify([next.inputs, next.options, next.prefix, next.model]) === JSON.stringify([state.inputs, state.options, state.prefix, state.model]);
   if (same) change({view: next.view, params: next.params, position: next.position});
@@ -134,13 +135,14 @@ async function start() {
     return;
   }
   makeFrame();
+  const {hash} = location; // as it was given: loading a run writes it anew
   const problem = await openAddressed();
-  const next = fromAddress(location.hash, state.models);
+  const next = fromAddress(hash, state.models);
   if (!(next.view in VIEWS)) next.view = "answer";
   const [only] = Object.keys(next.inputs);
   const [example] = state.models.find((model) => model.name === next.model)?.examples ?? [];
   if (example && !next.inputs[only]) next.inputs[only] = example;
-  if (!state.models.length || (state.runs && !location.hash)) next.view = "runs";
+  if (!state.models.length || (state.runs && !hash)) next.view = "runs";
   change({...next, models: state.models}, {asks: state.models.length > 0 && !problem});
   if (problem) question.showProblem(problem);
 }
