@@ -14,7 +14,7 @@ export class Question {
   constructor(element) {
     this.turns = h("ol", {class: "turns", "aria-label": "Conversation"});
     this.fields = h("div", {class: "fields"});
-    this.answer = h("div", {class: "answer", role: "group", "aria-label": "Answer"});
+    this.answer = h("div", {class: "answer", dir: "auto", role: "group", "aria-label": "Answer"});
     this.facts = h("p", {class: "answer-facts"});
     this.problem = h("div", {class: "problem", role: "alert"});
     this.menu = new Menu();
