@@ -359,7 +359,7 @@ def test_a_server_of_runs_alone_begins_without_a_model(tab: Open, library: Runni
 
 def test_what_the_server_refuses_is_said(tab: Open) -> None:
     page = tab()
-    page.allowed += ["422", "404"]
+    page.allowed += ["413", "422", "404"]
     page.open("answer", **{**ASKED, "beam": 1000})
     assert "beam" in page.text_of(".problem")
     page.open("answer", **{**ASKED, "prefix": "999"})

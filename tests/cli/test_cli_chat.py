@@ -129,7 +129,11 @@ def test_models_and_options_that_do_not_fit(antiphon: Command, tmp_path: Path, t
 
 
 # The terminal of its own session, so that Ctrl-C is a signal.
-PROGRAM = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); from antiphon.cli.main import main; main()"
+# Tests in the background have it ignored, which children inherit.
+PROGRAM = (
+    "import fcntl, signal, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+    "signal.signal(signal.SIGINT, signal.default_int_handler); from antiphon.cli.main import main; main()"
+)
 
 
 class Terminal:

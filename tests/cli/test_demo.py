@@ -74,7 +74,7 @@ def assert_can_be_typed(out: str) -> None:
         COMMANDS[words[1]].make_context(words[1], words[2:])
         names.append(words[1])
         assert "my run" in words or words[1] == "init"
-    assert names == ["generate", "explain", "evaluate", "init"]
+    assert names == ["serve", "generate", "explain", "evaluate", "init"]
 
 
 def test_right_and_wrong_are_marked() -> None:

@@ -75,7 +75,7 @@ def test_every_protocol_says_it_in_its_shape(full: RunningServer, path: str, bod
     answer = full.client.post(path, json=body)
     assert answer.status_code == 429
     assert int(answer.headers["Retry-After"]) >= 1
-    assert "2 inputs are waiting" in str(answer.json()[key])
+    assert "2 inputs to answer" in str(answer.json()[key])
     assert answer.headers["X-Request-ID"] in answer.text
 
 

@@ -243,7 +243,7 @@ def test_check_is_called_at_each_step_and_may_leave() -> None:
         ({"n_best": 0}, "n_best: must be at least 1, not 0"),
         ({"beam": 0}, "beam: must be at least 1, not 0"),
         ({"max_length": 0}, "max_length: must be at least 1, not 0"),
-        ({"length_penalty": -0.5}, "length_penalty: must be at least 0, not -0.5"),
+        ({"length_penalty": -0.5}, "length_penalty: must be at least 0 and at most 10, not -0.5"),
         ({"batch_size": 0}, "batch_size: must be at least 1, not 0"),
         ({"prefix": ["K"]}, "prefix: 1 prefixes for 2 texts; give one, or one for each"),
         ({"prefix": "K X"}, "prefix 'K X': the model does not know 'X'; change it"),

@@ -79,7 +79,8 @@ class AppReplica:
         never: asyncio.Future[ASGIMessage] = asyncio.get_running_loop().create_future()
 
         async def receive() -> ASGIMessage:
-            return given.pop() if given else await never  # a client that leaves ends the whole task
+            # A client that leaves ends the whole task. Whoever gives up waiting must not cancel what others wait for.
+            return given.pop() if given else await asyncio.shield(never)
 
         task = asyncio.create_task(self.app(scope, receive, messages.put))
         task.add_done_callback(lambda _: messages.put_nowait(None))
