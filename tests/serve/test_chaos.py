@@ -281,7 +281,8 @@ def test_five_hundred_connections_are_opened_and_closed(tough: RunningServer) ->
     starts = (b"", whole[:7], whole, post("/v1/generate", b'{"inputs": "a"}'))
     sockets = [tough.connect() for _ in range(500)]
     for number, sock in enumerate(sockets):
-        sock.sendall(starts[number % 4])
+        with contextlib.suppress(ConnectionError):  # its time may be over before its turn
+            sock.sendall(starts[number % 4])
     assert tough.client.post("/v1/generate", json={"inputs": "a"}).status_code == 200
     for number, sock in enumerate(sockets):
         if number % 8 < 4:

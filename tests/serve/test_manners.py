@@ -155,7 +155,7 @@ def test_many_clients_at_once_get_what_generate_says(narrow: RunningServer, bahd
 LARGE: list[tuple[str, dict[str, Any], str]] = [
     ("/v1/generate", {"inputs": ["a"] * 129}, "inputs"),
     ("/v1/generate", {"inputs": ["a", "b" * 1001]}, "inputs[1] in characters"),
-    ("/v1/generate", {"inputs": {"text": "b" * 1001}}, "inputs[0].text in characters"),
+    ("/v1/generate", {"inputs": {"text": "b" * 1001}}, "inputs[0] in characters"),
     ("/v1/generate", {"inputs": "a", "prefix": "K " * 501}, "prefix in characters"),
     ("/v1/generate", {"inputs": "a", "beam": 9, "n_best": 9, "max_length": 100_000}, "beam"),
     ("/v1/generate", {"inputs": "a", "sample": True, "mbr": "chrf", "samples": 257}, "samples"),
@@ -167,10 +167,11 @@ LARGE: list[tuple[str, dict[str, Any], str]] = [
     ("/v1/score", {"inputs": ["a"] * 129, "targets": ["K"] * 129}, "inputs"),
     ("/v1/alternatives", {"inputs": "a", "position": 0, "answer": "K " * 501}, "answer in characters"),
     ("/v1/explain/step", {"inputs": "a", "position": 0, "answer": [4] * 1001}, "answer in tokens"),
+    ("/v1/explain/step", {"inputs": "a" * 1001, "position": 0}, "inputs[0] in characters"),
     ("/v1/map", {"inputs": ["a"] * 129}, "inputs"),
     ("/v1/completions", {"prompt": ["a"] * 129}, "prompt"),
-    ("/v1/completions", {"prompt": "a" * 1001}, "prompt[0] in characters"),
-    ("/v1/chat/completions", {"messages": [{"role": "user", "content": "a" * 1001}]}, "messages"),
+    ("/v1/completions", {"prompt": "a" * 1001}, "inputs[0] in characters"),
+    ("/v1/chat/completions", {"messages": [{"role": "user", "content": "a" * 1001}]}, "inputs[0] in characters"),
     ("/v1/generate", {"inputs": "a", "forbid": ["K"] * 70_000}, "body"),
 ]
 

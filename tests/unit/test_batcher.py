@@ -292,7 +292,7 @@ def generator() -> Generator:
 
 def test_answers_under_concurrency_are_those_of_generate(generator: Generator) -> None:
     """Many clients with mixed lengths and options: the texts are equal, the scores to rounding."""
-    operations, random_numbers = Operations(generator, 1_000_000), random.Random(7)
+    operations, random_numbers = Operations(generator, 1_000_000, 1000), random.Random(7)
     options: list[dict[str, Any]] = [{}, {"beam": 3, "n_best": 2}, {"sample": True, "seed": 5}, {"max_length": 3}]
     requests: list[tuple[list[ClientInput], dict[str, Any]]] = []
     for _ in range(40):

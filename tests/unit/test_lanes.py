@@ -35,7 +35,7 @@ def test_a_batch_is_computed_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
         return decode(batch, *rest)
 
     monkeypatch.setattr(generator.engine, "decode", counted)
-    plan = Operations(generator, 1_000_000).plan("generate", {"inputs": WORDS}, lambda _name, _data: None)
+    plan = Operations(generator, 1_000_000, 1000).plan("generate", {"inputs": WORDS}, lambda _name, _data: None)
     found = plan.answer(list(plan.parts[0].work([part.payload for part in plan.parts])))
     assert sizes == [len(WORDS)]  # `generate` cuts it in two, one for each thread
     sizes.clear()
@@ -45,7 +45,7 @@ def test_a_batch_is_computed_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_texts_need_no_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
-    plan = Operations(tiny_generator("bahdanau"), 1_000_000).plan(
+    plan = Operations(tiny_generator("bahdanau"), 1_000_000, 1000).plan(
         "generate", {"inputs": ["a b", "c"]}, lambda _name, _data: None
     )
     assert [part.length for part in plan.parts] == [3, 2]

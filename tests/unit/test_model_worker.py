@@ -35,7 +35,8 @@ class Wire:
     def __init__(self, generator: Generator, run: Path) -> None:
         (requests, self._to_worker), (from_worker, frames) = os.pipe(), os.pipe()
         self._frames, own = os.fdopen(from_worker, "rb"), (os.fdopen(requests, "rb"), Trickle(frames, "wb"))
-        self.worker = ModelWorker(generator, [run], cast("Any", own[1]), 1_000_000, 1)
+        settings = {"most_positions": 1_000_000, "most_characters": 1000}
+        self.worker = ModelWorker(generator, [run], cast("Any", own[1]), settings, 1)
         self._files = (*own, self._frames)
         self._thread = threading.Thread(target=self.worker.run, args=(own[0],))
         self._thread.start()

@@ -53,7 +53,8 @@ class Answering:
     async def _read(self, request: Request, body: type[Body]) -> Body:
         """The fields of a request; a form has the sources of one input as fields of their own."""
         values = await self.server.read(request)
-        known = {source["name"] for model in self.server.models for source in model.facts.get("sources", ())}
+        models = [*self.server.models, *self.server.runs.models]
+        known = {source["name"] for model in models for source in model.facts.get("sources", ())}
         given = {name: values.pop(name) for name in known & values.keys() if "inputs" not in values}
         return parse(body, {**values, "inputs": given} if given else values)
 
@@ -99,7 +100,7 @@ class Answering:
         inputs = _listed(body.inputs)
         targets = body.targets if isinstance(body.targets, list) else [body.targets]
         self.server.check_size(inputs)
-        self.server.check_size(targets, "targets")
+        self.server.check_texts(targets, "targets")
         result = await self._result(request, "score", body.model, {"inputs": inputs, "targets": targets}, body.timeout)
         return {**result, "outputs": _shaped(result["outputs"], body.targets)}
 

@@ -9,11 +9,11 @@ from pydantic_core import from_json
 
 from antiphon.inference.options import OPTIONS, SearchKeywords, is_given, keyword_problems
 from antiphon.serve.frames import Message
-from antiphon.serve.refusals import Refusal, invalid
+from antiphon.serve.refusals import invalid
 
 __all__ = [
     "OPTION_NAMES", "AlternativesRequest", "GenerateRequest", "MapRequest", "OcclusionRequest", "ScoreRequest",
-    "SearchRequestBody", "SourceRequest", "StepRequest", "StreamRequest", "json_type", "search_keywords", "too_many",
+    "SearchRequestBody", "SourceRequest", "StepRequest", "StreamRequest", "json_type", "search_keywords",
 ]  # fmt: skip
 
 SERVER_DECIDES = ("batch_size", "log_probs")
@@ -206,11 +206,3 @@ def search_keywords(body: BaseModel) -> SearchKeywords:
         refusal.limit = option.bound(value)
         refusal.given = None if refusal.limit is None else value
     raise refusal
-
-
-def too_many(name: str, given: int, limit: int) -> Refusal:
-    """413 for a request that is too large."""
-    return Refusal(
-        413, "too_large", f"{name}: {given:,} is more than this server takes at once, {limit:,}; send less",
-        param=name, limit=limit, given=given,
-    )  # fmt: skip

@@ -11,7 +11,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from antiphon.config.schema import Config
-from antiphon.serve.refusals import invalid
+from antiphon.serve.refusals import invalid, too_many
 
 __all__ = ["Attachments", "ClientInput", "source_names"]
 
@@ -32,7 +32,9 @@ def source_names(config: Config) -> list[str]:
 class Attachments:
     """Knows the sources of a model."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, most_characters: int) -> None:
+        """`most_characters` is the length of the longest text that is read."""
+        self.most_characters = most_characters
         self.kinds = [source.kind for source in config.data.sources]
         self.names = source_names(config)
 
@@ -57,16 +59,23 @@ class Attachments:
                 if not self.names or list(given) != self.names:
                     raise invalid(f"{place}: this model reads one {kind}; give it as a string", param="inputs")
                 given = given[self.names[0]]
-            return given if kind == "text" else self._file(given, place, folder)
+            return self._checked(given, place) if kind == "text" else self._file(given, place, folder)
         if not isinstance(given, dict) or set(given) != set(self.names):
             wanted = ", ".join(self.names)
             raise invalid(f"{place}: this model reads several sources; give an object with {wanted}", param="inputs")
         rows = zip(self.names, self.kinds, strict=True)
         cells = [
-            " ".join(given[name].split("\t")) if kind == "text" else self._file(given[name], f"{place}.{name}", folder)
+            " ".join(self._checked(given[name], f"{place}.{name}").split("\t"))
+            if kind == "text"
+            else self._file(given[name], f"{place}.{name}", folder)
             for name, kind in rows
         ]
         return "\t".join(cells)
+
+    def _checked(self, text: str, place: str) -> str:
+        if len(text) > self.most_characters:
+            raise too_many(f"{place} in characters", len(text), self.most_characters)
+        return text
 
     @staticmethod
     def _file(given: str, place: str, folder: Path) -> str:

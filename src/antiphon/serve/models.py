@@ -267,6 +267,7 @@ class Model:
                 "combine": "arithmetic",
                 "threads": self.settings.threads,
                 "most_positions": self.settings.max_positions,
+                "most_characters": self.settings.max_characters,
             }
         )
         try:

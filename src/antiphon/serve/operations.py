@@ -32,6 +32,7 @@ PRUNED = 3  # candidates among the nodes of each step of a tree
 MOST_NODES = 250_000  # of trees
 MOST_WEIGHTS = 1_000_000  # of attention
 MOST_COMPARED = 256  # samples: minimum Bayes risk compares each with each
+MOST_WITH_HEADS = 8  # inputs: their answers come with all layers and heads
 LONGEST_EXPLAINED = 2_000  # tokens: every layer and head of a Transformer attends from each to each
 
 
@@ -46,10 +47,10 @@ class Plan:
 class Operations:
     """The operations of one model; an operation is a method that takes the payload of a request."""
 
-    def __init__(self, generator: Generator, most_positions: int) -> None:
+    def __init__(self, generator: Generator, most_positions: int, most_characters: int) -> None:
         """`most_positions` is the largest product of hypotheses, answers and tokens that a search may ask for."""
         self.generator, self.most_positions = generator, most_positions
-        self.attachments = Attachments(generator.config)
+        self.attachments = Attachments(generator.config, most_characters)
 
     def plan(self, operation: str, payload: Message, emit: Emit) -> Plan:
         """Check a request and plan what to compute; Refusal with all that is wrong."""
@@ -309,6 +310,10 @@ def refuse_long(texts: list[PreparedText], pipeline: AnswerPipeline, returned: s
     if "attention" in returned:
         weights = sum(text.length * options.longest(text.length) for text in texts)
         refuse_more(weights, MOST_WEIGHTS, "return", "weights of attention")
+    if "heads" in returned:
+        refuse_more(len(texts), MOST_WITH_HEADS, "return", "inputs with all layers and heads")
+        longest = max((max(text.length, options.longest(text.length)) for text in texts), default=0)
+        refuse_more(longest, LONGEST_EXPLAINED, "return", "tokens that all layers and heads attend to")
     if "tree" in returned:
         steps = sum(len(text.parts) * options.longest(text.length) for text in texts)
         refuse_more(steps * (options.width + pruned), MOST_NODES, "max_length", "nodes of the tree")

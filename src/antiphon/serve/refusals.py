@@ -10,7 +10,7 @@ from typing import Any
 
 from antiphon.serve.frames import Message
 
-__all__ = ["Refusal", "bug", "draining", "invalid", "report_bug"]
+__all__ = ["Refusal", "bug", "draining", "invalid", "report_bug", "too_many"]
 
 
 class Refusal(Exception):  # noqa: N818 - an answer of the server, not an error of it
@@ -63,6 +63,14 @@ def invalid(problems: str | Iterable[str], *, code: str = "invalid_value", param
     if param is None and colon and first.replace("_", "").isalnum():
         refusal.param = first
     return refusal
+
+
+def too_many(name: str, given: int, limit: int) -> Refusal:
+    """413 for a request that is too large."""
+    return Refusal(
+        413, "too_large", f"{name}: {given:,} is more than this server takes at once, {limit:,}; send less",
+        param=name, limit=limit, given=given,
+    )  # fmt: skip
 
 
 def bug() -> Refusal:

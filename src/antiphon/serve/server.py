@@ -12,13 +12,12 @@ from typing import Any, TypeVar
 from starlette.requests import Request
 
 from antiphon.errors import UserError
-from antiphon.serve.api_schema import too_many
 from antiphon.serve.attachments import ClientInput
 from antiphon.serve.frames import Message
 from antiphon.serve.models import Log, Model
 from antiphon.serve.opened_runs import OpenedRuns
 from antiphon.serve.reader import ClientGone, read_values
-from antiphon.serve.refusals import Refusal, invalid
+from antiphon.serve.refusals import Refusal, invalid, too_many
 from antiphon.serve.serve_settings import ServeSettings
 from antiphon.serve.server_metrics import Metrics
 
@@ -123,28 +122,21 @@ class Server:
         return self.settings.timeout if asked is None else min(asked, self.settings.timeout)
 
     def check_size(self, inputs: Sequence[ClientInput], name: str = "inputs") -> None:
-        """Refusal (413) if there are too many inputs or one of them is too long."""
+        """Refusal (413) if there are too many inputs; the model knows which of them are texts, and may be too long."""
         if len(inputs) > self.settings.max_inputs:
             raise too_many(name, len(inputs), self.settings.max_inputs)
-        for number, given in enumerate(inputs):
-            parts = given.items() if isinstance(given, dict) else [("", given)]
-            for part, text in parts:
-                if len(text) > self.settings.max_characters and not self._may_be_file(part):
-                    place = f"{name}[{number}]{part and '.'}{part[:40]} in characters"
-                    raise too_many(place, len(text), self.settings.max_characters)
+
+    def check_texts(self, texts: Sequence[str], name: str) -> None:
+        """Refusal (413) if there are too many texts or one of them is too long."""
+        self.check_size(texts, name)
+        for number, text in enumerate(texts):
+            self.check_answer(text, f"{name}[{number}]")
 
     def check_answer(self, answer: str | list[int] | None, name: str = "answer") -> None:
         """Refusal (413) if a given answer, or the beginning of one, is too long."""
         if answer is not None and len(answer) > self.settings.max_characters:
             unit = "characters" if isinstance(answer, str) else "tokens"
             raise too_many(f"{name} in {unit}", len(answer), self.settings.max_characters)
-
-    def _may_be_file(self, part: str) -> bool:
-        """True if a model reads this part of its inputs, or its only one, as a file in base64."""
-        if not all(model.facts for model in self.models):
-            raise Refusal(503, "loading", "a model is loading; try again soon", retry_after=2)
-        every = [source for model in self.models for source in model.facts["sources"]]
-        return any(source["kind"] != "text" and part in ("", source["name"]) for source in every)
 
     async def call(
         self, request: Request, model: Model, operation: str, payload: Message, *, timeout: float | None = None

@@ -33,9 +33,10 @@ class ModelWorker:
     """Plans each request as it comes, and lets the lanes compute it."""
 
     def __init__(
-        self, generator: Generator, runs: list[Path], output: BinaryIO, most_positions: int, threads: int
+        self, generator: Generator, runs: list[Path], output: BinaryIO, settings: Message, threads: int
     ) -> None:
-        self.operations = Operations(generator, most_positions)
+        """`settings` are those of the first frame."""
+        self.operations = Operations(generator, settings["most_positions"], settings["most_characters"])
         self._output, self._writing = output, threading.Lock()
         self._requests: dict[int, Request] = {}
         ours = generator.engine.name == "torch"
@@ -135,7 +136,7 @@ def main() -> int:
         output.write(pack({"failed": error.problems}))
         return 2
     generator.name = settings["name"]
-    worker = ModelWorker(generator, runs, output, settings["most_positions"], threads)
+    worker = ModelWorker(generator, runs, output, settings, threads)
     workers.append(worker)
     worker.run(stream)
     return 0

@@ -86,7 +86,7 @@ def routes(server: Server) -> APIRouter:
             problem = "glossary_id: this server keeps no glossaries; leave it out, or send one to /v1/generate"
             raise Refusal(400, "invalid_value", problem, param="glossary_id")
         texts: list[Any] = body.text if isinstance(body.text, list) else [body.text]
-        server.check_size(texts, "text")
+        server.check_texts(texts, "text")
         model = find_model(server, body.source_lang or None, body.target_lang)
         outputs = await answering.answers(request, model, Wanted(texts, {}, protect=True))
         pair = model.served.languages

@@ -91,7 +91,7 @@ def routes(server: Server) -> APIRouter:
     async def translate(request: Request) -> Response:
         body = parse(LibreTranslate, await server.read(request))
         texts: list[Any] = body.q if isinstance(body.q, list) else [body.q]
-        server.check_size(texts, "q")
+        server.check_texts(texts, "q")
         source = None if body.source == "auto" else body.source
         model = find_model(server, source, body.target)
         count = body.alternatives + 1
