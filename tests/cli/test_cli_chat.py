@@ -187,6 +187,7 @@ def test_a_terminal_has_a_prompt_and_ends_cleanly(talker: str, said: list[str], 
     assert terminal.type(b"\n") == ["> "], "an empty line is no turn"
     *shown, prompt = terminal.type(b"/history\n")
     assert (shown, prompt) == (["> a b", first, "> c", second], "> ")
+    time.sleep(1.0)  # Python's readline misses a signal in the moment in which it begins to wait for a key
     ended = terminal.type(end)
     assert [line for line in ended if line.strip()] == []
     assert terminal.end() == 0
