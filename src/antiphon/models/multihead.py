@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from antiphon.models.layers.dropout import dropout
+
 __all__ = ["KeyValues", "MaskedKeyValues", "MultiHeadAttention", "causal_mask"]
 
 
@@ -58,8 +60,8 @@ class MultiHeadAttention(nn.Module):
     """head_n = softmax(Q_n K_nᵀ / √d) V_n with Q = W_Q x, K = W_K h, V = W_V h;  o = W_O [head_1; ..; head_N]
 
     Self-attention when x = h, cross-attention when h comes from the encoder. `forward` uses torch's fused kernel, which
-    does not materialise the weights (its CPU version has no dropout, so there training with dropout does); `weights` is
-    the formula written out. A test binds them.
+    does not materialise the weights; `weights` is the formula written out, and a test binds them. Training on a CPU
+    uses the formula: there the fused kernel has no dropout, and with oneDNN its gradient takes six times as long.
     """
 
     def __init__(self, *, query: int, memory: int, size: int, heads: int, dropout: float) -> None:
@@ -92,7 +94,8 @@ class MultiHeadAttention(nn.Module):
         be the same for all queries. `causal` stands for causal_mask(T): without a mask torch may use a faster kernel.
         """
         R, T, _ = queries.shape
-        if len(sides) > 1 and (T == 1 or any(side.rows != R for side in sides)):
+        separate = len(sides) > 1 and (T == 1 or any(side.rows != R for side in sides))
+        if separate or (torch.is_grad_enabled() and queries.device.type == "cpu"):
             return self._attend_separately(queries, *sides)
         side = sides[0] if len(sides) == 1 else _concat(sides, T)
         attended = functional.scaled_dot_product_attention(
@@ -107,7 +110,7 @@ class MultiHeadAttention(nn.Module):
 
     def _attend_separately(self, queries: Tensor, *sides: MaskedKeyValues) -> Tensor:
         """Attend to each side in turn, so that shared keys are not copied for each hypothesis at each step."""
-        weights = functional.dropout(self.weights(queries, *sides), self.dropout, self.training)
+        weights = dropout(self.weights(queries, *sides), self.dropout, self.training)
         parts = torch.split_with_sizes(weights, [side.heads.length for side in sides], dim=-1)
         attended = [
             _unfold(_fold(part, side.rows) @ side.heads.values, queries.size(0))

@@ -19,8 +19,10 @@ from antiphon.data.batches import Batch
 from antiphon.data.corpus import Corpus, Ragged, read_lengths
 from antiphon.errors import ConfigError
 from antiphon.models.attention import HardAlignment, SampledAlignment
+from antiphon.models.decoders.decoder import Hidden, Step
 from antiphon.models.model import EncoderDecoder, SequenceModel
 from antiphon.sequence import Sequence, State
+from antiphon.training.blockwise_loss import blockwise_cross_entropy
 from antiphon.training.scheduled_sampling import NEVER_SAMPLED, forward_with_sampling
 
 __all__ = ["ctc_length_warnings", "training_step"]
@@ -65,14 +67,26 @@ def training_step(
     previous window of a stream) if there is one, else it starts from the source.
     """
     state, ctc = _start(model, batch) if state is None else (state, None)
+    hidden = model.decoder.hidden(batch.inputs, state) if sampling == 0.0 and not draws_positions(model) else None
+    if hidden is not None:
+        loss = output_loss(model.decoder.output, hidden.outputs, batch.outputs, config.label_smoothing)
+        return _finished(loss, ctc, batch, config, hidden)
     if sampling > 0.0:
         step = forward_with_sampling(model, state, batch.inputs, sampling, forbidden)
     else:
         step = model.step(batch.inputs, state)
     loss = cross_entropy(step.logits, batch.outputs, config.label_smoothing)
-    total = loss.total if ctc is None else loss.total + ctc
     if step.sampled is not None:
-        total = total + reinforce_loss(step.logits, batch.outputs, step.sampled, hard_alignment(model))
+        reinforce = reinforce_loss(step.logits, batch.outputs, step.sampled, hard_alignment(model))
+        loss = replace(loss, total=loss.total + reinforce)
+    return _finished(loss, ctc, batch, config, step)
+
+
+def _finished(
+    loss: Loss, ctc: Tensor | None, batch: Batch, config: TrainingConfig, step: Step[Any] | Hidden[Any]
+) -> StepResult:
+    """The result of a step, with the losses of its attention and of the encoder."""
+    total = loss.total if ctc is None else loss.total + ctc
     if (guided := config.guided_attention) is not None and step.weights is not None:
         source = step.state.source.mask
         total = total + guided.weight * guided_attention_loss(step.weights, batch.outputs.mask, source, guided.width)
@@ -85,6 +99,13 @@ def _start(model: SequenceModel, batch: Batch) -> tuple[State, Tensor | None]:
         return model.start(batch.source), None
     memory = model.encode(batch.source)
     return model.decoder.start(memory), model.spelling.loss(memory, batch.outputs)
+
+
+def output_loss(layer: nn.Linear, outputs: Tensor, targets: Sequence, smoothing: float) -> Loss:
+    """`cross_entropy` of the logits of an output layer [B, T, D] → [B, T, V], computed without a table of them."""
+    rows, tokens = outputs[targets.mask], targets.values[targets.mask]
+    total, plain = blockwise_cross_entropy(rows, layer.weight, layer.bias, tokens, smoothing)
+    return Loss(total, plain, count=len(tokens))
 
 
 def cross_entropy(logits: Tensor, outputs: Sequence, smoothing: float = 0.0) -> Loss:
@@ -127,6 +148,11 @@ def _relative_positions(mask: Tensor) -> Tensor:
 
 
 # Hard attention: the position to attend to is drawn at random, and REINFORCE teaches where (Show, Attend and Tell).
+
+
+def draws_positions(model: nn.Module) -> bool:
+    """True if the model draws the positions that it attends to."""
+    return model.training and any(isinstance(part, HardAlignment) for part in model.modules())
 
 
 def hard_alignment(model: nn.Module) -> HardAlignment:

@@ -13,13 +13,14 @@ from torch import Tensor, nn
 
 from antiphon.models.attention import Attended, AttentionContext, ProjectedMemory, SampledAlignment
 from antiphon.models.decoders.copying import CopyMechanism, CopyProbabilities
+from antiphon.models.layers.dropout import Dropout
 from antiphon.models.layers.embedding import TokenEmbedding
 from antiphon.models.layers.recurrent import RecurrentStack
 from antiphon.sequence import Memory, Sequence, State
 
 __all__ = [
-    "AttentionDecoder", "AttentionWeights", "BahdanauDecoder", "Bridge", "Decoder", "DirectBridge", "LuongDecoder",
-    "OutputLayer", "PrefixDecoder", "RecurrentState", "Step",
+    "AttentionDecoder", "AttentionWeights", "BahdanauDecoder", "Bridge", "Decoder", "DirectBridge", "Hidden",
+    "LuongDecoder", "OutputLayer", "PrefixDecoder", "RecurrentState", "SoftmaxDecoder", "Step",
 ]  # fmt: skip
 
 S = TypeVar("S", bound=State)
@@ -56,6 +57,18 @@ class Step(Generic[S]):
 
 
 @dataclass(frozen=True)
+class Hidden(Generic[S]):
+    """One or more decoder steps before the output layer."""
+
+    outputs: Tensor  # [R, T, D]: what the output layer reads
+    state: S
+    weights: Tensor | None = None  # as in Step
+    sampled: SampledAlignment | None = None
+    query: Tensor | None = None  # [R, T, Q]: what the gate of the copy mechanism reads
+    copies: Tensor | None = None  # [B, S]: the source as target tokens, for the copy mechanism
+
+
+@dataclass(frozen=True)
 class AttentionWeights:
     """The weights of every layer and head; None where a model has no such attention."""
 
@@ -79,13 +92,37 @@ class Decoder(nn.Module, ABC, Generic[S]):
     @abstractmethod
     def forward(self, tokens: Tensor, state: S) -> Step[S]: ...
 
+    def hidden(self, tokens: Tensor, state: S) -> Hidden[S] | None:  # noqa: ARG002 (for subclasses)
+        """`forward` without the output layer; None if there is more behind it than softmax."""
+        return None
+
     def attention_weights(self, tokens: Tensor, state: S) -> AttentionWeights:
         """The weights of `forward` for every layer and head; slower."""
         weights = self(tokens, state).weights
         return AttentionWeights(cross=None if weights is None else weights[:, None, None])
 
 
-class PrefixDecoder(Decoder[S]):
+class SoftmaxDecoder(Decoder[S]):
+    """p(y_i) = softmax(W o_i + b), or with `copying` a mixture with copies; a subclass computes o_i"""
+
+    copying: CopyMechanism | None
+
+    @abstractmethod
+    def advance(self, tokens: Tensor, state: S) -> Hidden[S]:
+        """Outputs o for tokens [R, T], and all else that a Step needs."""
+
+    def forward(self, tokens: Tensor, state: S) -> Step[S]:
+        hidden = self.advance(tokens, state)
+        logits, copied = self.output(hidden.outputs), None
+        if self.copying is not None and hidden.query is not None and hidden.weights is not None:
+            logits, copied = self.copying(logits, hidden.query, hidden.weights, hidden.copies)
+        return Step(logits, hidden.state, hidden.weights, hidden.sampled, copied)
+
+    def hidden(self, tokens: Tensor, state: S) -> Hidden[S] | None:
+        return self.advance(tokens, state) if self.copying is None else None
+
+
+class PrefixDecoder(SoftmaxDecoder[S]):
     """A decoder that can also read vectors, so that one network reads the source and writes the target."""
 
     @abstractmethod
@@ -93,8 +130,8 @@ class PrefixDecoder(Decoder[S]):
         """The state after the real positions of source vectors [B, S, E]."""
 
 
-class AttentionDecoder(Decoder[RecurrentState]):
-    """A recurrent decoder with attention, an output o and logits W o + b; with `copying`, a mixture with copies
+class AttentionDecoder(SoftmaxDecoder[RecurrentState]):
+    """A recurrent decoder with attention
 
     A subclass decides when to attend: before its step, or after.
     """
@@ -120,7 +157,7 @@ class AttentionDecoder(Decoder[RecurrentState]):
         self.input_feeding = input_feeding  # o_{i-1} enters step i
         features = stack.size + context.size + (embedding.size if self.word_in_output else 0)
         self.combine = nn.Linear(features, stack.size)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.output = OutputLayer(stack.size, embedding.tokens)
         self.copying = CopyMechanism(query=stack.size + context.size + embedding.size) if copying else None
 
@@ -129,15 +166,12 @@ class AttentionDecoder(Decoder[RecurrentState]):
         attended = layers[0].new_zeros(layers[0].size(0), self.stack.size if self.input_feeding else 0)
         return RecurrentState(layers, attended, source=self.context.prepare(memory))
 
-    def _predict(
+    def _hidden(
         self, outputs: Tensor, words: Tensor, tops: Tensor, attended: Attended, state: RecurrentState
-    ) -> Step[RecurrentState]:
-        """Outputs o, token vectors, top states [R, T, D] and their attention → the Step that ends in `state`."""
-        logits, copied = self.output(outputs), None
-        if self.copying is not None:
-            query = torch.cat([tops, attended.context, words], dim=-1)
-            logits, copied = self.copying(logits, query, attended.weights, state.source.copies)
-        return Step(logits, state, attended.weights, attended.sampled, copied)
+    ) -> Hidden[RecurrentState]:
+        """Outputs o, token vectors, top states [R, T, D] and their attention, with the state after them."""
+        query = None if self.copying is None else torch.cat([tops, attended.context, words], dim=-1)
+        return Hidden(outputs, state, attended.weights, attended.sampled, query, state.source.copies)
 
 
 class BahdanauDecoder(AttentionDecoder):
@@ -145,7 +179,7 @@ class BahdanauDecoder(AttentionDecoder):
 
     word_in_output = True
 
-    def forward(self, tokens: Tensor, state: RecurrentState) -> Step[RecurrentState]:
+    def advance(self, tokens: Tensor, state: RecurrentState) -> Hidden[RecurrentState]:
         words = self.embedding(tokens)  # [R, T, E]
         layers, states, steps = state.layers, [], []
         for word in words.unbind(dim=1):
@@ -156,7 +190,7 @@ class BahdanauDecoder(AttentionDecoder):
         tops, attended = torch.stack(states, dim=1), Attended.concat(steps)
         outputs = torch.tanh(self.combine(torch.cat([tops, attended.context, words], dim=-1)))  # [R, T, D]
         after = RecurrentState(layers, state.attended, state.source)
-        return self._predict(self.dropout(outputs), words, tops, attended, after)
+        return self._hidden(self.dropout(outputs), words, tops, attended, after)
 
 
 class LuongDecoder(AttentionDecoder):
@@ -168,15 +202,15 @@ class LuongDecoder(AttentionDecoder):
 
     word_in_output = False
 
-    def forward(self, tokens: Tensor, state: RecurrentState) -> Step[RecurrentState]:
+    def advance(self, tokens: Tensor, state: RecurrentState) -> Hidden[RecurrentState]:
         words = self.embedding(tokens)  # [R, T, E]
         if self.input_feeding:
             return self._step_by_step(words, state)
         tops, layers = self.stack.run(words, state.layers)
         outputs, attended = self._attend(tops, state.source)
-        return self._predict(outputs, words, tops, attended, RecurrentState(layers, state.attended, state.source))
+        return self._hidden(outputs, words, tops, attended, RecurrentState(layers, state.attended, state.source))
 
-    def _step_by_step(self, words: Tensor, state: RecurrentState) -> Step[RecurrentState]:
+    def _step_by_step(self, words: Tensor, state: RecurrentState) -> Hidden[RecurrentState]:
         layers, output, states, outputs, steps = state.layers, state.attended, [], [], []
         for word in words.unbind(dim=1):
             top, layers = self.stack.step(torch.cat([word, output], dim=-1), layers)
@@ -186,7 +220,7 @@ class LuongDecoder(AttentionDecoder):
             outputs.append(output)
             steps.append(step)
         tops, after = torch.stack(states, dim=1), RecurrentState(layers, output, state.source)
-        return self._predict(torch.stack(outputs, dim=1), words, tops, Attended.concat(steps), after)
+        return self._hidden(torch.stack(outputs, dim=1), words, tops, Attended.concat(steps), after)
 
     def _attend(self, tops: Tensor, source: ProjectedMemory) -> tuple[Tensor, Attended]:
         """Top states [R, T, D] → outputs o [R, T, D] with dropout, and their attention."""

@@ -6,10 +6,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from antiphon.data.tokenizers import EOS
 from antiphon.models.decoders.decoder import Decoder, OutputLayer, Step
+from antiphon.models.layers.dropout import Dropout
 from antiphon.sequence import Memory
 
 __all__ = ["LabelDecoder", "LabelState"]
@@ -37,7 +38,7 @@ class LabelDecoder(Decoder[LabelState]):
 
     def __init__(self, *, memory: int, labels: int, dropout: float) -> None:
         super().__init__()
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.output = OutputLayer(memory, labels)
 
     def start(self, memory: Memory) -> LabelState:

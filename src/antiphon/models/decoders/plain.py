@@ -6,10 +6,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from antiphon.models.decoders.decoder import OutputLayer, PrefixDecoder, Step
+from antiphon.models.decoders.decoder import Hidden, OutputLayer, PrefixDecoder
 from antiphon.models.decoders.static_context import StaticContext
+from antiphon.models.layers.dropout import Dropout
 from antiphon.models.layers.embedding import TokenEmbedding
 from antiphon.models.layers.recurrent import RecurrentStack
 from antiphon.sequence import Memory, Sequence
@@ -54,8 +55,9 @@ class PlainDecoder(PrefixDecoder[PlainState]):
         self.embedding = embedding
         self.stack = stack
         self.context = context
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.output = OutputLayer(stack.size, embedding.tokens)
+        self.copying = None
 
     def start(self, memory: Memory) -> PlainState:
         zeros = self.stack.zeros(memory.mask.size(0))
@@ -63,11 +65,11 @@ class PlainDecoder(PrefixDecoder[PlainState]):
             return PlainState(zeros, context=zeros[0].new_zeros(memory.mask.size(0), 0))
         return PlainState(*self.context(memory, zeros))
 
-    def forward(self, tokens: Tensor, state: PlainState) -> Step[PlainState]:
+    def advance(self, tokens: Tensor, state: PlainState) -> Hidden[PlainState]:
         words = self.embedding(tokens)  # [R, T, E]
         context = state.context.unsqueeze(1).expand(-1, words.size(1), -1)
         tops, layers = self.stack.run(torch.cat([words, context], dim=-1), state.layers)
-        return Step(self.output(self.dropout(tops)), PlainState(layers, state.context))
+        return Hidden(self.dropout(tops), PlainState(layers, state.context))
 
     def read_prefix(self, source: Sequence, state: PlainState) -> PlainState:
         return PlainState(self.stack.run_to_end(source.values, source.lengths, state.layers), state.context)

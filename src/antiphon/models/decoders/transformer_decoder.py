@@ -10,8 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from antiphon.models.decoders.copying import CopyMechanism
-from antiphon.models.decoders.decoder import AttentionWeights, OutputLayer, PrefixDecoder, Step
+from antiphon.models.decoders.decoder import AttentionWeights, Hidden, OutputLayer, PrefixDecoder
 from antiphon.models.layers.blocks import BlockSpec
+from antiphon.models.layers.dropout import Dropout
 from antiphon.models.layers.embedding import TokenEmbedding
 from antiphon.models.layers.positions import Positions
 from antiphon.models.multihead import KeyValues, MaskedKeyValues, causal_mask
@@ -158,7 +159,7 @@ class TransformerDecoder(PrefixDecoder[TransformerState]):
         self.embedding = embedding
         self.positions = positions
         self.embedding_norm = spec.first_norm()
-        self.dropout = nn.Dropout(spec.dropout)
+        self.dropout = Dropout(spec.dropout)
         self.blocks = nn.ModuleList(DecoderBlock(spec, memory=memory) for _ in range(layers))
         self.norm = spec.last_norm()
         self.output = OutputLayer(spec.size, embedding.tokens)
@@ -174,15 +175,13 @@ class TransformerDecoder(PrefixDecoder[TransformerState]):
         cross = tuple(block.cross.prepare(memory.states) for block in blocks if block.cross is not None)
         return TransformerState(own, SharedKeyValues(cross, memory.mask, memory.copies) if cross else None)
 
-    def forward(self, tokens: Tensor, state: TransformerState) -> Step[TransformerState]:
+    def advance(self, tokens: Tensor, state: TransformerState) -> Hidden[TransformerState]:
         real = tokens != self.padding
         states, own, weights = self._run(self.embedding(tokens), real, state)
         if self.norm is not None:
             states = self.norm(states, real)
-        logits, copied = self.output(states), None
-        if self.copying is not None and weights is not None and state.memory is not None:
-            logits, copied = self.copying(logits, states, weights, state.memory.copies)
-        return Step(logits, replace(state, own=own), copied=copied)
+        copies = None if state.memory is None else state.memory.copies
+        return Hidden(states, replace(state, own=own), weights, query=states, copies=copies)
 
     def read_prefix(self, source: Sequence, state: TransformerState) -> TransformerState:
         """The source is read from left to right, as the target is; padding comes last, so no step attends to it."""

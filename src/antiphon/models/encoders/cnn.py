@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from antiphon.models.encoders.encoder import Encoder
+from antiphon.models.layers.dropout import Dropout
 from antiphon.models.layers.positions import Positions
 from antiphon.sequence import Memory, Sequence
 
@@ -26,7 +27,7 @@ class GatedConvolution(nn.Module):
         if kernel % 2 == 0:
             raise ValueError(f"a kernel of {kernel} has no middle")
         self.convolution = nn.Conv1d(size, 2 * size, kernel, padding=kernel // 2)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         # A larger variance makes up for the gate and for dropout (Gehring et al. 2017).
         nn.init.normal_(self.convolution.weight, std=(4 * (1 - dropout) / (kernel * size)) ** 0.5)
         assert self.convolution.bias is not None

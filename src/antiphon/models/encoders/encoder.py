@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 
 from torch import Tensor, nn
 
+from antiphon.models.layers.dropout import Dropout
 from antiphon.sequence import Memory, Sequence
 
 __all__ = ["Encoder", "NoEncoder"]
@@ -35,7 +36,7 @@ class NoEncoder(Encoder):
     def __init__(self, *, size: int, dropout: float) -> None:
         super().__init__()
         self.size = size
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, source: Sequence) -> Memory:
         states, real = self.dropout(source.values) * self.size**0.5, source.mask.unsqueeze(-1)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from antiphon.models.encoders.encoder import Encoder
+from antiphon.models.layers.dropout import Dropout
 from antiphon.models.layers.recurrent import CellKind, initialize_recurrent, recurrent_network, reverse_padded
 from antiphon.sequence import Memory, Sequence
 
@@ -80,7 +81,7 @@ class RecurrentEncoder(Encoder):
             )
             for layer in range(layers)
         )
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.residual = residual
 
     def forward(self, source: Sequence) -> Memory:

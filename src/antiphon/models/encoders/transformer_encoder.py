@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from antiphon.models.encoders.encoder import Encoder
 from antiphon.models.layers.blocks import BlockSpec
+from antiphon.models.layers.dropout import Dropout
 from antiphon.models.layers.positions import Positions
 from antiphon.models.multihead import MaskedKeyValues
 from antiphon.sequence import Memory, Sequence
@@ -49,7 +50,7 @@ class TransformerEncoder(Encoder):
         self.size = spec.size
         self.positions = positions
         self.embedding_norm = spec.first_norm()
-        self.dropout = nn.Dropout(spec.dropout)
+        self.dropout = Dropout(spec.dropout)
         self.blocks = nn.ModuleList(EncoderBlock(spec) for _ in range(layers))
         self.norm = spec.last_norm()
 

@@ -7,6 +7,7 @@ from torch import nn
 from torch.nn import functional
 
 from antiphon.models.frontends.frontend import FrontEnd, unit_norm_linear
+from antiphon.models.layers.dropout import Dropout
 from antiphon.sequence import Sequence
 
 __all__ = ["LinearFrontEnd", "SubsampledFrontEnd", "TimedFrontEnd"]
@@ -44,7 +45,7 @@ class SubsampledFrontEnd(TimedFrontEnd):
         self.seconds = seconds
         self.convolutions = nn.ModuleList(_strided_convolution(width, channels, kernel) for width in (inputs, channels))
         self.W = unit_norm_linear(channels, size)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, source: Sequence) -> Sequence:
         """Values [B, S, D] → [B, S', E]."""
@@ -65,7 +66,7 @@ class LinearFrontEnd(TimedFrontEnd):
         self.seconds = seconds
         self.factor = stack  # k
         self.W = unit_norm_linear(inputs * stack, size)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, source: Sequence) -> Sequence:
         """Values [B, S, D] → [B, S', E]."""

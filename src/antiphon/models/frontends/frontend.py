@@ -12,6 +12,7 @@ from torch.nn import functional
 
 from antiphon.data.affixes import AFFIX_BITS, affix_rows
 from antiphon.data.tokenizers import UNK
+from antiphon.models.layers.dropout import Dropout
 from antiphon.models.layers.embedding import TokenEmbedding
 from antiphon.sequence import NO_COPY, Sequence
 
@@ -60,7 +61,7 @@ class NgramEmbedding(nn.Module):
         self.tables = nn.ModuleList(nn.Embedding(rows, size) for _ in lengths)
         for table in self.tables.parameters():
             nn.init.zeros_(table)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, source: Sequence) -> Tensor:
         tokens = source.values.masked_fill(~source.mask, -1)
@@ -95,7 +96,7 @@ class AffixEmbedding(nn.Module):
         self.tables = nn.ModuleList(nn.Embedding(1 << bits, size) for bits in AFFIX_BITS)
         for table in self.tables.parameters():
             nn.init.zeros_(table)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def known(self, ids: Tensor) -> Tensor:
         """The ids, with <unk> in place of unknown words."""

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from antiphon.models.frontends.frontend import FrontEnd, unit_norm_linear
+from antiphon.models.layers.dropout import Dropout
 from antiphon.models.layers.positions import SinusoidalPositions2D
 from antiphon.sequence import Sequence
 
@@ -142,7 +143,7 @@ class ResNetFrontEnd(GridFrontEnd):
         self.W_whole = unit_norm_linear(cell, size) if whole else None
         self.norm = nn.LayerNorm(size)
         self.positions = SinusoidalPositions2D(size=size)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, source: Sequence) -> Sequence:
         """Values [B, S, H C] → [B, n m, E]."""
@@ -175,7 +176,7 @@ class PatchFrontEnd(GridFrontEnd):
         self.patch = patch
         self.W = unit_norm_linear(colours * patch**2, size)
         self.positions = SinusoidalPositions2D(size=size)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, source: Sequence) -> Sequence:
         """Values [B, S, H C] → [B, n m, E]."""
@@ -205,7 +206,7 @@ class FrameFrontEnd(FrontEnd):
         self.W_what = unit_norm_linear(self.network.size, size)
         self.W_where = unit_norm_linear(cells * self.network.size, size)
         self.norm = nn.LayerNorm(size)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, source: Sequence) -> Sequence:
         """Values [B, T, H W C] → [B, T, E]; the network runs on real frames only."""

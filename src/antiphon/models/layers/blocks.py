@@ -10,6 +10,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from antiphon.models.layers.dropout import Dropout, dropout, relu_and_dropout
 from antiphon.models.multihead import MultiHeadAttention
 
 __all__ = ["AddAndNorm", "BlockSpec", "FeedForward", "LayerNorm", "MaskedBatchNorm", "Norm", "Order"]
@@ -85,7 +86,7 @@ class AddAndNorm(nn.ModuleDict):
 
     def after(self, part: str, states: Tensor, outputs: Tensor, mask: Tensor) -> Tensor:
         """The states with the outputs of f added."""
-        added = states + nn.functional.dropout(outputs, self.dropout, self.training)
+        added = states + dropout(outputs, self.dropout, self.training)
         if self.order == "pre":
             return added
         normed: Tensor = self[part](added, mask)
@@ -100,13 +101,18 @@ class FeedForward(nn.Module):
         self.W_1 = nn.Linear(size, inner)
         self.W_2 = nn.Linear(inner, size)
         self.activation = activation
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         for dense in (self.W_1, self.W_2):
             nn.init.xavier_uniform_(dense.weight)
             nn.init.zeros_(dense.bias)
 
     def forward(self, states: Tensor) -> Tensor:
-        outputs: Tensor = self.W_2(self.dropout(self.activation(self.W_1(states))))  # [.., H] → [.., F] → [.., H]
+        inner: Tensor = self.W_1(states)  # [.., F]
+        if self.activation is torch.relu_:
+            inner = relu_and_dropout(inner, self.dropout.p, self.training)
+        else:
+            inner = self.dropout(self.activation(inner))
+        outputs: Tensor = self.W_2(inner)
         return outputs
 
 

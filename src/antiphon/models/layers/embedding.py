@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from antiphon.models.layers.dropout import Dropout
+
 __all__ = ["TokenEmbedding", "embedding_table"]
 
 
@@ -14,7 +16,7 @@ class TokenEmbedding(nn.Module):
     def __init__(self, *, table: nn.Embedding, dropout: float) -> None:
         super().__init__()
         self.table = table
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     @property
     def tokens(self) -> int:

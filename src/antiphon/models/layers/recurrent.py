@@ -7,8 +7,9 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence
+
+from antiphon.models.layers.dropout import dropout
 
 __all__ = ["CellKind", "RecurrentStack", "initialize_recurrent", "recurrent_network", "reverse_padded"]
 
@@ -101,7 +102,7 @@ class RecurrentStack(nn.Module):
         layers = []
         for number in range(self.layers):
             if number > 0:
-                inputs = functional.dropout(inputs, self.network.dropout, self.training)
+                inputs = dropout(inputs, self.network.dropout, self.training)
             parts = self._cell(number, inputs, tuple(part[:, number] for part in state))
             layers.append(parts)
             inputs = parts[0]
