@@ -43,6 +43,7 @@ from antiphon.data.batches import source_batch
 from antiphon.errors import UserError
 from antiphon.models.build import build_model
 from antiphon.models.layers.blocks import AddAndNorm
+from antiphon.models.layers.dropout import Dropout
 from antiphon.models.model import SequenceModel
 from antiphon.models.multihead import MultiHeadAttention
 from antiphon.training.step import training_step
@@ -384,9 +385,7 @@ def test_no_bridge_is_drawn_that_nothing_goes_over(monkeypatch: pytest.MonkeyPat
 def dropping(model: nn.Module) -> Iterator[tuple[str, nn.Module, str]]:
     """Each place that drops values: its name, and where its share stands."""
     for name, module in model.named_modules():
-        key = {nn.Dropout: "p", nn.GRU: "dropout", MultiHeadAttention: "dropout", AddAndNorm: "dropout"}.get(
-            type(module)
-        )
+        key = {Dropout: "p", nn.GRU: "dropout", MultiHeadAttention: "dropout", AddAndNorm: "dropout"}.get(type(module))
         if key is not None and getattr(module, key) > 0:
             yield name, module, key
 

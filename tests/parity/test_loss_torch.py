@@ -11,9 +11,10 @@ from torch.nn import functional
 
 from antiphon.data.tokenizers import PAD
 from antiphon.sequence import Sequence
-from antiphon.training.step import cross_entropy
+from antiphon.training import blockwise_loss
+from antiphon.training.step import cross_entropy, output_loss
 
-B, T, V = 3, 5, 7
+B, T, V, D = 3, 5, 7, 4
 OUTPUTS = Sequence.of_ids([[4, 5, 6, 4, 2], [3, 2], [6, 6, 2]], PAD)
 
 
@@ -50,3 +51,34 @@ def test_numbers_on_paper() -> None:
     target = Sequence(torch.tensor([[0]]), torch.tensor([[True]]))
     assert float(cross_entropy(logits, target).total) == pytest.approx(math.log(2))
     assert float(cross_entropy(logits, target, 0.3).total) == pytest.approx(1.2 * math.log(2))
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.6])
+@pytest.mark.parametrize("block", [1, 3 * V, 2**21])
+def test_the_loss_in_blocks_is_the_loss_of_the_logits(
+    smoothing: float, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blockwise_loss, "BLOCK_LOGITS", block)
+    layer, outputs = torch.nn.Linear(D, V).double(), torch.sin(torch.arange(B * T * D).double()).reshape(B, T, D)
+    torch.nn.init.normal_(layer.weight, generator=torch.Generator().manual_seed(1))
+    mine, theirs = outputs.clone().requires_grad_(), outputs.clone().requires_grad_()
+    loss = output_loss(layer, mine, OUTPUTS, smoothing)
+    expected = cross_entropy(layer(theirs), OUTPUTS, smoothing)
+    close(loss.total, expected.total)
+    close(loss.plain, expected.plain)
+    assert loss.count == expected.count
+    assert not loss.plain.requires_grad
+    for left, right in zip(
+        torch.autograd.grad(loss.total * 0.25, [mine, layer.weight, layer.bias]),
+        torch.autograd.grad(expected.total * 0.25, [theirs, layer.weight, layer.bias]),
+        strict=True,
+    ):
+        close(left, right)
+
+
+def test_the_loss_in_blocks_bears_large_logits() -> None:
+    """exp(800) is infinite; the most probable token has log p = 0, the other -800."""
+    weight, outputs = torch.tensor([[800.0], [0.0]]), torch.ones(2, 1, requires_grad=True)
+    total, plain = blockwise_loss.blockwise_cross_entropy(outputs, weight, torch.zeros(2), torch.tensor([0, 1]))
+    assert float(total.detach()) == float(plain) == 800.0
+    assert torch.isfinite(torch.autograd.grad(total, outputs)[0]).all()

@@ -176,7 +176,7 @@ def test_the_gradient_is_that_of_teacher_forcing_with_the_words_drawn(name: str)
 def test_teaching_without_a_share_is_as_before() -> None:
     model, batch = model_of("luong"), batch_of([[4, 5, 6, 7], [8], [5, 5]])
     plain = cross_entropy(model(batch.source, batch.inputs).logits, batch.outputs)
-    assert torch.equal(training_step(model, batch, TrainingConfig()).loss.total, plain.total)
+    close(training_step(model, batch, TrainingConfig()).loss.total, plain.total)
     torch.manual_seed(5)
     assert not torch.equal(training_step(model, batch, TrainingConfig(), sampling=0.9).loss.total, plain.total)
 
