@@ -8,9 +8,14 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from antiphon._version import __version__
+
+# Torch's threads (GNU OpenMP) spin for a while when they wait for each other: on a machine with other work they keep
+# the one they wait for from its core, and training was a quarter as fast. This counts only before torch is imported.
+os.environ.setdefault("GOMP_SPINCOUNT", "3000")
 
 if TYPE_CHECKING:
     from antiphon.api import (

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -34,7 +35,7 @@ from antiphon.errors import DivergedError
 from antiphon.evaluation import intervals as bootstrap
 from antiphon.inference.generator import Generator
 from antiphon.models.build import build_model
-from antiphon.training import evaluator, loop
+from antiphon.training import evaluator, loop, numerics
 from antiphon.training import run as runs
 from antiphon.training.estimate import TrainingEstimate
 from antiphon.training.step import StepResult
@@ -353,6 +354,20 @@ def threads(train: Train) -> None:
         torch.set_num_threads(before)
 
 
+def precision(train: Train) -> None:
+    """Where bfloat16 is faster the weights differ, by rounding; where it is not they are those of float32."""
+    exact = train(max_updates=2)
+    found = []
+    for speedup in (2.0, 0.5):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(numerics, "probe_matmul", partial(numerics.MatmulProbe, 1.0, 1e-6, speedup))
+            found.append(train(max_updates=2, precision="bfloat16", max_minutes=1000 * speedup))  # two runs
+    mixed, refused = found
+    assert 0.0 < distance(exact.weights, mixed.weights) < 0.1 * distance(exact.weights, beginning(exact))
+    assert same(exact.weights, refused.weights)
+    assert any("trains in float32" in line for line in refused.watch.said)
+
+
 def track(train: Train) -> None:
     assert list((train(max_updates=1, track=["tensorboard"]).folder / "track" / "tensorboard").glob("events.*"))
     assert not (train(max_updates=1).folder / "track").exists()
@@ -371,7 +386,7 @@ TRAINING_EFFECTS: dict[str, Callable[[Train], None]] = {
     for effect in (
         epochs, max_updates, batch_tokens, accumulate, optimizer, learning_rate, schedule, clip, label_smoothing,
         guided_attention, metric, evaluate_every, checkpoint_every, patience, min_updates, max_minutes, dev_examples,
-        keep, average, bad_updates, noise, scheduled_sampling, seed, threads, track,
+        keep, average, bad_updates, noise, scheduled_sampling, seed, threads, precision, track,
     )
 }  # fmt: skip
 SECTION_EFFECTS: dict[type[BaseModel], dict[str, Callable[[Train], None]]] = {

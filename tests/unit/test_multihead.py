@@ -160,16 +160,32 @@ def test_dropout_falls_on_the_weights_in_training_only() -> None:
 
 
 def test_the_fused_path_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One side, or two that are alike, never make a table of weights."""
+    """In use, one side, or two that are alike, never make a table of weights."""
 
     def refuse(*_: object) -> Tensor:
         raise AssertionError("weights were made")
 
-    module, queries = attention(memory=D), values(B, T, D)
+    module, queries = attention(memory=D).eval(), values(B, T, D)
     seen = MaskedKeyValues(module.prepare(values(B, S, D)), REAL[:, None, None])
     monkeypatch.setattr(MultiHeadAttention, "weights", refuse)
     assert module(queries, seen).shape == (B, T, D)
     assert module(queries, seen, MaskedKeyValues(module.prepare(queries), causal_mask(T))).shape == (B, T, D)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_training_writes_out_what_the_fused_path_computes(causal: bool) -> None:
+    module, queries, weight = attention(memory=D), values(B, T, D), values(B, T, D).sin()
+    results = []
+    for training in (True, False):
+        module.train(training)
+        leaf = queries.clone().requires_grad_()
+        side = MaskedKeyValues(
+            module.prepare(leaf if causal else values(B, S, D)), None if causal else REAL[:, None, None]
+        )
+        output = module(leaf, side, causal=causal)
+        results.append((output, *torch.autograd.grad((output * weight).sum(), [leaf, *module.parameters()])))
+    for mine, fused in zip(*results, strict=True):
+        close(mine, fused)
 
 
 def test_heads_divide_the_size() -> None:

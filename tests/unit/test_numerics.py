@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
 
+from antiphon.config.schema import TrainingConfig
 from antiphon.training import numerics
 from antiphon.training.numerics import (
     MatmulProbe,
@@ -18,6 +22,7 @@ from antiphon.training.numerics import (
     matmul_precision,
     numerical_environment,
     probe_matmul,
+    usable_training,
 )
 
 FAST, SLOW, ROUGH = MatmulProbe(1.8, 8e-7), MatmulProbe(1.02, 8e-7), MatmulProbe(4.0, 4e-3)
@@ -121,3 +126,36 @@ def test_freed_memory_is_kept_where_glibc_is(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(numerics.platform, "libc_ver", lambda: ("", ""))
     assert not keep_freed_memory()
     assert torch.ones(3).sum() == 3.0
+
+
+@pytest.mark.parametrize(("speedup", "precision"), [(1.9, "bfloat16"), (0.07, "float32"), (0.0, "float32")])
+def test_bfloat16_only_where_it_is_faster(speedup: float, precision: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numerics, "probe_matmul", lambda: MatmulProbe(1.0, 8e-7, speedup))
+    said: list[str] = []
+    assert usable_training(TrainingConfig(precision="bfloat16"), said.append).precision == precision
+    assert [f"bfloat16 is {speedup:.2f} x as fast" in line for line in said] == [True] * (precision == "float32")
+    said.clear()
+    assert usable_training(TrainingConfig(), said.append) == TrainingConfig()
+    assert said == []
+
+
+def test_a_processor_without_bfloat16_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    timed = numerics._timed_product
+
+    def refusing(left: torch.Tensor, right: torch.Tensor) -> tuple[float, torch.Tensor]:
+        if left.dtype == torch.bfloat16:
+            raise RuntimeError("bf16 is not supported")
+        return timed(left, right)
+
+    monkeypatch.setattr(numerics, "_timed_product", refusing)
+    assert numerics.measure_matmul().bfloat16 == 0.0
+
+
+@pytest.mark.parametrize(("given", "found"), [(None, "3000"), ("77", "77")])
+def test_threads_spin_briefly_unless_told_otherwise(given: str | None, found: str) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "GOMP_SPINCOUNT"}
+    if given is not None:
+        environment["GOMP_SPINCOUNT"] = given
+    code = "import antiphon, os; print(os.environ['GOMP_SPINCOUNT'])"
+    said = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == found

@@ -95,9 +95,12 @@ class MultiHeadAttention(nn.Module):
         """
         R, T, _ = queries.shape
         separate = len(sides) > 1 and (T == 1 or any(side.rows != R for side in sides))
-        if separate or (torch.is_grad_enabled() and queries.device.type == "cpu"):
+        if separate:
             return self._attend_separately(queries, *sides)
         side = sides[0] if len(sides) == 1 else _concat(sides, T)
+        if self.training and queries.device.type == "cpu":
+            mask = causal_mask(T, device=queries.device) if causal else side.mask
+            return self._attend_separately(queries, MaskedKeyValues(side.heads, mask))
         attended = functional.scaled_dot_product_attention(
             _fold(self._split(self.W_Q(queries)), side.rows),
             side.heads.keys,

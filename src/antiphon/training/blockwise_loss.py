@@ -39,7 +39,8 @@ class BlockwiseCrossEntropy(torch.autograd.Function):
         smoothing: float,
     ) -> tuple[Tensor, Tensor]:
         device = outputs.device.type
-        precision = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
+        mixed = torch.is_autocast_enabled(device) and weight.dtype == torch.float32
+        precision = torch.get_autocast_dtype(device) if mixed else weight.dtype
         with torch.autocast(device, enabled=False):
             work = OutputGradients(outputs.to(precision), weight.to(precision), bias, smoothing)
             rows = max(1, BLOCK_LOGITS // weight.size(0))

@@ -22,7 +22,7 @@ from antiphon.model_folder import fresh_model
 from antiphon.text import plural
 from antiphon.training.callbacks import missing_trackers
 from antiphon.training.estimate import estimate_training
-from antiphon.training.numerics import cpu_threads, matmul_precision, probe_matmul
+from antiphon.training.numerics import cpu_threads, matmul_precision, probe_matmul, usable_training
 from antiphon.training.run import build_batches
 from antiphon.training.step import ctc_length_warnings, training_step
 from antiphon.training.transfer import missing_runs, transfer_weights
@@ -86,6 +86,8 @@ def _tokenizer_problems(data: DataConfig) -> list[str]:
 def _try_batches(config: Config, prepared: Prepared) -> tuple[list[str], list[str], list[str]]:
     """Run the smallest batch and time a few; return facts about data and model, measurements, and warnings."""
     source, target = prepared.source, prepared.target_tokenizer
+    slower: list[str] = []
+    training = usable_training(config.training, slower.append)
     batches = build_batches(config, prepared)
     plan = batches.plan(epoch=0)
     with torch.random.fork_rng(devices=[]):  # the same loss each time, and the caller's random numbers stay
@@ -94,7 +96,7 @@ def _try_batches(config: Config, prepared: Prepared) -> tuple[list[str], list[st
         transferred: list[str] = []
         transfer_weights(model, config, source, target, transferred.append)
         batch = batches.collate(min(plan, key=len), epoch=0)
-        loss = training_step(model, batch, config.training).loss
+        loss = training_step(model, batch, training).loss
     loss.backward()
     facts = [
         *_data_facts(config.data, prepared),
@@ -102,9 +104,9 @@ def _try_batches(config: Config, prepared: Prepared) -> tuple[list[str], list[st
         f"model: {model.parameter_count:,} parameters; one batch tried, loss {float(loss.plain) / loss.count:.2f}",
         *transferred,
     ]
-    measured = [probe_matmul().describe(), estimate_training(config.training, model, batches, plan).describe()]
+    measured = [probe_matmul().describe(), estimate_training(training, model, batches, plan).describe()]
     noise = noise_warnings(config.training, source, prepared.train)
-    return facts, measured, [*ctc_length_warnings(model, prepared.train), *noise]
+    return facts, measured, [*ctc_length_warnings(model, prepared.train), *noise, *slower]
 
 
 def _data_facts(data: DataConfig, prepared: Prepared) -> list[str]:

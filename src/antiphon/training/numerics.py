@@ -12,7 +12,7 @@ import json
 import os
 import platform
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,15 +21,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from antiphon.config.schema import TrainingConfig
 from antiphon.errors import DiskError
 from antiphon.files import cache_folder, to_json, write_text
 
 __all__ = [
-    "MatmulProbe", "cpu_name", "cpu_threads", "keep_freed_memory", "matmul_precision", "numerical_environment",
-    "probe_matmul",
+    "MatmulProbe", "cpu_name", "cpu_threads", "keep_freed_memory", "matmul_precision", "mixed_precision",
+    "numerical_environment", "probe_matmul", "usable_training",
 ]  # fmt: skip
 
 HIGHEST, MEDIUM = "highest", "medium"
+FLOAT32, BFLOAT16 = "float32", "bfloat16"
 MIN_SPEEDUP = 1.15  # a smaller one is noise, or not worth another rounding
 MAX_ERROR = 1e-5  # relative to the largest value: float32 has about 1e-6 here, bfloat16 about 1e-2
 ROWS, INNER, COLUMNS, ROUNDS = 1024, 256, 512, 9  # of the product that is measured
@@ -43,6 +45,7 @@ class MatmulProbe:
 
     speedup: float  # time with "highest" / time with "medium"
     error: float  # largest deviation from float64, as a share of the largest value
+    bfloat16: float = 0.0  # time of the faster of both / time of a product in bfloat16; 0: it cannot be computed
 
     @property
     def is_float32(self) -> bool:
@@ -54,6 +57,10 @@ class MatmulProbe:
         if before in (HIGHEST, MEDIUM) and (before == HIGHEST or self.is_float32):
             return before
         return MEDIUM if self.is_float32 and self.speedup >= MIN_SPEEDUP else HIGHEST
+
+    def training_precision(self, wanted: str) -> str:
+        """`training.precision` as far as this machine is faster with it."""
+        return wanted if wanted != BFLOAT16 or self.bfloat16 >= MIN_SPEEDUP else FLOAT32
 
     def describe(self) -> str:
         """The current setting, with the figures behind it."""
@@ -101,7 +108,7 @@ def probe_matmul() -> MatmulProbe:
     try:
         stored = json.loads(path.read_bytes())
         if stored["machine"] == machine:
-            return MatmulProbe(speedup=float(stored["speedup"]), error=float(stored["error"]))
+            return MatmulProbe(*(float(stored[name]) for name in ("speedup", "error", "bfloat16")))
     except (OSError, ValueError, KeyError, TypeError):
         pass  # not measured yet, or unreadable
     probe = measure_matmul()
@@ -129,8 +136,37 @@ def measure_matmul() -> MatmulProbe:
                 with matmul_precision(precision):
                     seconds, result = _timed_product(left, right)
                 best[precision] = min(best[precision], seconds)
+        bfloat16 = _bfloat16_seconds(left.bfloat16(), right.bfloat16())
     error = (result.double() - exact).abs().max() / exact.abs().max()
-    return MatmulProbe(speedup=best[HIGHEST] / best[MEDIUM], error=float(error))
+    return MatmulProbe(best[HIGHEST] / best[MEDIUM], float(error), min(best.values()) / bfloat16)
+
+
+def _bfloat16_seconds(left: Tensor, right: Tensor) -> float:
+    """The best time of a product in bfloat16; infinity where the processor has none, and torch refuses."""
+    try:
+        return min(_timed_product(left, right)[0] for _ in range(ROUNDS))
+    except RuntimeError:
+        return float("inf")
+
+
+@contextmanager
+def mixed_precision(precision: str) -> Iterator[None]:
+    """Compute matrix products with `training.precision` inside the context."""
+    with torch.autocast("cpu", torch.bfloat16, enabled=precision == BFLOAT16):
+        yield
+
+
+def usable_training(config: TrainingConfig, say: Callable[[str], None]) -> TrainingConfig:
+    """The configuration with a precision that this machine is fast with; says so if that is another one."""
+    probe = probe_matmul()
+    precision = probe.training_precision(config.precision)
+    if precision == config.precision:
+        return config
+    say(
+        f"warning: training.precision: bfloat16 is {probe.bfloat16:.2f} x as fast as float32 on this processor, so it "
+        "trains in float32 (a run that began in bfloat16 elsewhere is then not bit-exact)"
+    )
+    return config.model_copy(update={"precision": precision})
 
 
 def _timed_product(left: Tensor, right: Tensor) -> tuple[float, Tensor]:

@@ -36,6 +36,7 @@ from antiphon.training.numerics import (
     matmul_precision,
     numerical_environment,
     probe_matmul,
+    usable_training,
 )
 from antiphon.training.optimizers import build_optimizer
 from antiphon.training.run_folder import (
@@ -164,7 +165,7 @@ def _set_up(
     generator = Generator(LoadedModel(config, model, dev_source, target), check_signals)
     evaluator = Evaluator(config=config, generator=generator, dev=prepared.dev, folder=folder, display=display)
     loop = Loop(
-        config=config.training,
+        config=usable_training(config.training, display.log),
         model=model,
         frozen=frozen,
         optimizer=optimizer,
@@ -231,7 +232,7 @@ def _prepare_folder(run: Run, prepared: Prepared) -> None:
     )
     run.display.log(probe_matmul().describe())
     if run.progress.update == 0:
-        estimate = estimate_training(run.config.training, model, run.loop.batches, run.loop.plan)
+        estimate = estimate_training(run.loop.config, model, run.loop.batches, run.loop.plan)
         run.display.log(estimate.describe())
 
 

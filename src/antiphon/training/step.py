@@ -23,6 +23,7 @@ from antiphon.models.decoders.decoder import Hidden, Step
 from antiphon.models.model import EncoderDecoder, SequenceModel
 from antiphon.sequence import Sequence, State
 from antiphon.training.blockwise_loss import blockwise_cross_entropy
+from antiphon.training.numerics import mixed_precision
 from antiphon.training.scheduled_sampling import NEVER_SAMPLED, forward_with_sampling
 
 __all__ = ["ctc_length_warnings", "training_step"]
@@ -66,6 +67,18 @@ def training_step(
     probability `sampling`, one of its own instead, but none that is `forbidden`. It continues from `state` (of the
     previous window of a stream) if there is one, else it starts from the source.
     """
+    with mixed_precision(config.precision):
+        return _step(model, batch, config, sampling, forbidden, state)
+
+
+def _step(
+    model: SequenceModel,
+    batch: Batch,
+    config: TrainingConfig,
+    sampling: float,
+    forbidden: tuple[int, ...],
+    state: State | None,
+) -> StepResult:
     state, ctc = _start(model, batch) if state is None else (state, None)
     hidden = model.decoder.hidden(batch.inputs, state) if sampling == 0.0 and not draws_positions(model) else None
     if hidden is not None:

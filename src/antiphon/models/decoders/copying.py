@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from antiphon.sequence import NO_COPY
 
-__all__ = ["CopyMechanism", "CopyProbabilities"]
+__all__ = ["CopyInputs", "CopyMechanism", "CopyProbabilities"]
 
 LINEAR = 60.0  # from here on log(1 + e^x) = x in double precision; torch's default of 20 is for single
 
@@ -32,6 +32,15 @@ class CopyProbabilities:
         """p(y copied from j) of tokens y [R, T]: the shares of the positions that hold y [R, T, S]."""
         copies = self.copies.repeat_interleave(tokens.size(0) // self.copies.size(0), dim=0)  # [R, S]
         return self.shares * (copies.unsqueeze(1) == tokens.unsqueeze(2))
+
+
+@dataclass(frozen=True)
+class CopyInputs:
+    """What the copy mechanism reads beside the logits."""
+
+    query: Tensor  # [R, T, D], for the gate
+    weights: Tensor  # [R, T, S]
+    copies: Tensor | None  # [B, S]: each source position as a target token
 
 
 class CopyMechanism(nn.Module):

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from antiphon.models.attention import Attended, AttentionContext, ProjectedMemory, SampledAlignment
-from antiphon.models.decoders.copying import CopyMechanism, CopyProbabilities
+from antiphon.models.decoders.copying import CopyInputs, CopyMechanism, CopyProbabilities
 from antiphon.models.layers.dropout import Dropout
 from antiphon.models.layers.embedding import TokenEmbedding
 from antiphon.models.layers.recurrent import RecurrentStack
@@ -64,8 +64,7 @@ class Hidden(Generic[S]):
     state: S
     weights: Tensor | None = None  # as in Step
     sampled: SampledAlignment | None = None
-    query: Tensor | None = None  # [R, T, Q]: what the gate of the copy mechanism reads
-    copies: Tensor | None = None  # [B, S]: the source as target tokens, for the copy mechanism
+    copying: CopyInputs | None = None  # for a decoder that copies
 
 
 @dataclass(frozen=True)
@@ -114,8 +113,8 @@ class SoftmaxDecoder(Decoder[S]):
     def forward(self, tokens: Tensor, state: S) -> Step[S]:
         hidden = self.advance(tokens, state)
         logits, copied = self.output(hidden.outputs), None
-        if self.copying is not None and hidden.query is not None and hidden.weights is not None:
-            logits, copied = self.copying(logits, hidden.query, hidden.weights, hidden.copies)
+        if self.copying is not None and (inputs := hidden.copying) is not None:
+            logits, copied = self.copying(logits, inputs.query, inputs.weights, inputs.copies)
         return Step(logits, hidden.state, hidden.weights, hidden.sampled, copied)
 
     def hidden(self, tokens: Tensor, state: S) -> Hidden[S] | None:
@@ -170,8 +169,11 @@ class AttentionDecoder(SoftmaxDecoder[RecurrentState]):
         self, outputs: Tensor, words: Tensor, tops: Tensor, attended: Attended, state: RecurrentState
     ) -> Hidden[RecurrentState]:
         """Outputs o, token vectors, top states [R, T, D] and their attention, with the state after them."""
-        query = None if self.copying is None else torch.cat([tops, attended.context, words], dim=-1)
-        return Hidden(outputs, state, attended.weights, attended.sampled, query, state.source.copies)
+        copying = None
+        if self.copying is not None:
+            query = torch.cat([tops, attended.context, words], dim=-1)
+            copying = CopyInputs(query, attended.weights, state.source.copies)
+        return Hidden(outputs, state, attended.weights, attended.sampled, copying)
 
 
 class BahdanauDecoder(AttentionDecoder):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from antiphon.models.decoders.copying import CopyMechanism
+from antiphon.models.decoders.copying import CopyInputs, CopyMechanism
 from antiphon.models.decoders.decoder import AttentionWeights, Hidden, OutputLayer, PrefixDecoder
 from antiphon.models.layers.blocks import BlockSpec
 from antiphon.models.layers.dropout import Dropout
@@ -180,8 +180,10 @@ class TransformerDecoder(PrefixDecoder[TransformerState]):
         states, own, weights = self._run(self.embedding(tokens), real, state)
         if self.norm is not None:
             states = self.norm(states, real)
-        copies = None if state.memory is None else state.memory.copies
-        return Hidden(states, replace(state, own=own), weights, query=states, copies=copies)
+        copying = None
+        if weights is not None and state.memory is not None:
+            copying = CopyInputs(states, weights, state.memory.copies)
+        return Hidden(states, replace(state, own=own), copying=copying)
 
     def read_prefix(self, source: Sequence, state: TransformerState) -> TransformerState:
         """The source is read from left to right, as the target is; padding comes last, so no step attends to it."""
