@@ -6,6 +6,7 @@ import re
 import shlex
 import string
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import parse_qs
 
@@ -24,6 +25,7 @@ LESSON = (Path(__file__).parents[2] / "docs" / "lesson.md").read_text("utf-8")
 ADDRESSES = re.findall(r"`#(\w+)\?([^`\s]+)`", LESSON)
 COMMANDS = [shlex.split(line) for line in re.findall(r"^antiphon (?:demo|train) .*", LESSON, flags=re.MULTILINE)]
 DRAWN = {"compare": "svg.beam", "step": "svg.worksheet", "attention": "svg.matrix", "beam": "svg.beam"}
+BOXES = "texts => texts.map(text => text.getBoundingClientRect()).map(({left, right}) => [left, right])"
 LOADED = 60_000  # milliseconds in which a model is loaded and has answered, on a busy machine
 PHONES = WordTokenizer(["AA", "B", "K", "S"])
 LETTERS = WordTokenizer(list(string.ascii_lowercase))
@@ -50,7 +52,9 @@ def test_the_addresses_are_found() -> None:
     steps = re.split(r"^## ", LESSON, flags=re.MULTILINE)[1:]
     assert [step[:2] for step in steps] == [f"{number}." for number in range(1, 9)]
     assert all(re.search(r"`#\w+\?", step) for step in steps)
-    named = {parse_qs(query)[key][0] for _, query in ADDRESSES for key in parse_qs(query) if key in ("model", "compare.with")}
+    named = {
+        parse_qs(query)[key][0] for _, query in ADDRESSES for key in parse_qs(query) if key in ("model", "compare.with")
+    }
     assert named == {Path(words[words.index("--out") + 1]).name for words in COMMANDS}
 
 
@@ -65,6 +69,10 @@ def test_an_address(view: str, query: str, tab: Open, lesson: RunningServer) -> 
     assert page.page.input_value("#model") == said["model"]
     assert page.find("textarea:visible").first.input_value() == said["in"]
     expect(page.find(".problem")).to_be_empty()
+    sheet = " ".join(page.find("svg.worksheet").all_text_contents())
+    assert ("argmax" in sheet) == (view == "step" and said["model"] == "hard"), "the longest formula stands there whole"
+    boxes = page.page.eval_on_selector_all("#view .scale text", BOXES)
+    assert all(one[1] <= next_[0] for one, next_ in pairwise(sorted(boxes))), "the texts of a scale do not overlap"
     if "compare.with" in said:
         assert page.page.get_by_label("The other model").input_value() == said["compare.with"]
         expect(page.find(f"#view {DRAWN[view]}")).to_have_count(2)
