@@ -207,6 +207,7 @@ function mark(drawing, row, column) {
 }
 
 const ROW = 26;
+const FALLS = "fall of log p"; // what the tints of "leave one out" stand for
 
 /** Source on the left, answer on the right; the darker a line, the larger the weight. */
 function lines({weights, rows, columns, signed: differs, scale = 1}, read) {
@@ -234,7 +235,7 @@ export function matrix({weights, rows, columns, signed: differs, scale = 1, copi
   const upright = Math.max(...columns.map((name) => textWidth(name, 13))) > cell;
   const extra = copied ? cell + 14 : 0;
   const bottom = totals ? cell + 22 : 8;
-  const width = left + columns.length * cell + extra + 12;
+  const width = left + Math.max(columns.length * cell + extra, differs ? 136 + textWidth(FALLS, 12) : 0) + 12;
   const height = (upright ? top : 28) + rows.length * cell + bottom + 34;
   const y0 = upright ? top : 28;
   const tint = (value) => (differs ? signed(value / scale) : heat(value / scale));
@@ -257,7 +258,8 @@ function scaleBar(x, y, most, differs) {
   return s("g", {transform: `translate(${x} ${y})`, class: "scale"},
     Array.from({length: steps}, (_, step) => s("rect", {x: step * 5, y: 0, width: 5, height: 8, fill: differs ? signed(value(step)) : heat(value(step))})),
     s("rect", {x: 0, y: 0, width: steps * 5, height: 8, class: "outline"}),
-    s("text", {x: 0, y: 20, class: "small start"}, differs ? number(-most, 1) : "0"), s("text", {x: steps * 5, y: 20, class: "small end"}, differs ? `log p falls by ${number(most, 1)}` : number(most, most < 1 ? 2 : 0)));
+    s("text", {x: 0, y: 20, class: "small start"}, differs ? number(-most, 1) : "0"), s("text", {x: steps * 5, y: 20, class: "small end"}, number(most, differs ? 1 : most < 1 ? 2 : 0)),
+    differs ? s("text", {x: steps * 5 + 8, y: 8, class: "small start"}, FALLS) : null);
 }
 
 function thumbnail(weights) {

@@ -77,7 +77,7 @@ function wrapped(text, width) {
     if (last !== undefined && textWidth(`${last} ${word}`, 12) * 1.12 < width) lines[lines.length - 1] = `${last} ${word}`;
     else lines.push(word);
   }
-  return lines.slice(0, 2);
+  return lines;
 }
 
 /** A quantity by its axes: bars over positions, numbers over positions, a matrix, or vectors that lie. */
