@@ -36,7 +36,7 @@ class CopyProbabilities:
 
 @dataclass(frozen=True)
 class CopyInputs:
-    """What the copy mechanism reads beside the logits."""
+    """The inputs of the copy mechanism beside the logits."""
 
     query: Tensor  # [R, T, D], for the gate
     weights: Tensor  # [R, T, S]
