@@ -25,7 +25,7 @@ export function layout(nodes, beam) {
     const first = Math.max(beam, kept) + STRIP;
     for (const node of column) {
       const place = node.status === "pruned" ? first + below++ : row++;
-      boxes.set(node.id, {node, x, y: MARGIN + place * ROW, width, rank: node.rank ?? row + below - 1});
+      boxes.set(node.id, {node, x, y: MARGIN + place * ROW, width});
       rows = Math.max(rows, place + 1);
     }
     columns[step] = {x, width};
