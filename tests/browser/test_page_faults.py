@@ -202,3 +202,13 @@ def test_keys_with_ctrl_do_not_choose_from_a_menu(tab: Open) -> None:
     page.settle()
     assert page.asked(lambda: page.page.keyboard.press("Control+2"), "/stream") == []
     expect(page.find(".menu")).to_be_visible()
+
+
+def test_of_an_input_that_was_emptied_nothing_is_saved(tab: Open) -> None:
+    page = tab().open("attention", **ASKED)
+    page.type("")
+    for view in ("attention", "beam", "step", "compare", "answer"):
+        page.go(view)
+        page.button("Save this view").click()
+        expect(page.find(".panel")).to_have_text("There is nothing to save yet.")
+        page.page.keyboard.press("Escape")

@@ -7,11 +7,10 @@ export class ApiError extends Error {
   constructor(status, body) {
     super(body?.error?.message ?? `the server has answered ${status}`);
     this.status = status;
-    this.code = body?.error?.code ?? "";
   }
 }
 
-export const noAnswer = () => new ApiError(0, {error: {code: "no_answer", message: "The server does not answer; is it still running?"}});
+export const noAnswer = () => new ApiError(0, {error: {message: "The server does not answer; is it still running?"}});
 
 /** The message of an error of the server; any other is thrown on. */
 export function messageOf(error) {

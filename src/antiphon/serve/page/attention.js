@@ -1,7 +1,7 @@
 // Attention: lines between words, a matrix, every layer and head; over pictures and sounds; beside leaving a part out.
 
 import {post} from "./api.js";
-import {choice, clamp, cut, figure, fill, h, heat, help, number, probability, rect, s, setAttributes, shown, signed, svg, table, text, textWidth} from "./dom.js";
+import {choice, clamp, figure, fill, h, heat, help, number, probability, rect, s, setAttributes, shortened, shown, signed, svg, table, text, textWidth} from "./dom.js";
 import {drawOver} from "./pictures.js";
 import {body, explain, named} from "./search.js";
 import {change, facts, setParams, state} from "./store.js";
@@ -15,16 +15,18 @@ export class Attention {
     this.heads = h("div.thumbnails", {role: "group", "aria-label": "Layers and heads"});
     this.drawing = h("div.attention-drawing", {tabindex: 0, role: "group", "aria-label": "Lines and matrix"});
     this.reading = h("p.pointed-line");
-    this.note = h("p.note", NOT_AN_EXPLANATION);
-    this.figure = figure(this.drawing, () => this.table());
-    this.element = h("div.attention-view", this.controls, this.heads, this.figure, this.reading, this.note);
+    this.element = h("div.attention-view", this.controls, this.heads, figure(this.drawing, () => this.table()), this.reading, h("p.note", NOT_AN_EXPLANATION));
     this.more = new WeakMap(); // of a result: {heads, occlusion, source}, loaded when they are looked at
   }
 
   update(changed) {
     const {result} = state;
     this.element.classList.toggle("without", !result?.output);
-    if (!result?.output) return fill(this.reading, result ? "" : "Type something above to see where the model looks.");
+    if (!result?.output) {
+      this.now = null;
+      fill(this.drawing);
+      return fill(this.reading, result ? "" : "Type something above to see where the model looks.");
+    }
     const redrawn = ["result", "params", "theme", "view"].some((name) => changed.has(name));
     if (redrawn || (this.now?.files && changed.has("position"))) this.draw();
     else if (changed.has("position")) this.select();
@@ -32,6 +34,10 @@ export class Attention {
 
   get params() {
     return {kind: "cross", layer: "", head: "", mode: "attention", merged: "1", ...state.params};
+  }
+
+  set(patch) {
+    setParams(patch);
   }
 
   /** What was loaded beside the answer; `name` is loaded if it is missing, and the view drawn again. */
@@ -121,12 +127,12 @@ export class Attention {
 
   showControls({heads, kinds = [], kind}) {
     const {mode, merged, layer, head} = this.params;
-    const press = (name, on, patch) => choice(name, on, () => setParams(patch));
+    const press = (name, on, patch) => choice(name, on, () => this.set(patch));
     const groupable = ["bpe", "unigram"].includes(facts().target?.tokens) || facts().sources.some((source) => ["bpe", "unigram"].includes(source.tokens));
     fill(this.controls,
       h("div.group", press("attention", mode === "attention", {mode: null}), press("leave one out", mode === "leave", {mode: "leave"}), help(NOT_AN_EXPLANATION)),
       mode === "attention" && kinds.length > 1 ? h("div", {class: "group"}, kinds.map((name) => press(KINDS[name], name === kind, {kind: name, layer: null, head: null}))) : null,
-      groupable ? h("label", {}, h("input", {type: "checkbox", checked: merged === "1", onchange: (event) => setParams({merged: event.currentTarget.checked ? null : "0"})}), "whole words") : null);
+      groupable ? h("label", {}, h("input", {type: "checkbox", checked: merged === "1", onchange: (event) => this.set({merged: event.currentTarget.checked ? null : "0"})}), "whole words") : null);
     const table_ = mode === "attention" && heads && kind ? heads[kind] : null;
     if (!table_ || table_.flat().length < 2) return fill(this.heads);
     fill(this.heads, press("mean of all", layer === "", {layer: null, head: null}),
@@ -232,7 +238,7 @@ function lines({weights, rows, columns, signed: differs, scale = 1}, read) {
     const [y1, y2, x1, x2] = [at(columns.length, j), at(rows.length, t), left, left + between];
     return s("path", {d: `M${x1} ${y1}C${x1 + 70} ${y1} ${x2 - 70} ${y2} ${x2} ${y2}`, "stroke-opacity": Math.min(1, 0.04 + 0.96 * strength).toFixed(3), "stroke-width": (0.5 + 3 * strength).toFixed(2), class: differs && value < 0 ? "below" : "", "data-row": t, "data-column": j});
   }));
-  const word = (name, x, y, anchor, dataset, enter) => s(`text.word.${anchor}`, {x, y: y + 5, ...dataset, onpointerenter: enter, onpointerleave: () => read(null, null)}, cut(name, 176, 15), s("title", name));
+  const word = (name, x, y, anchor, dataset, enter) => s(`text.word.${anchor}`, {x, y: y + 5, ...dataset, onpointerenter: enter, onpointerleave: () => read(null, null)}, shortened(name, 176, 15));
   return svg("links", left + between + right, height, "Lines from each word of the answer to where it looked",
     curves, columns.map((name, j) => word(name, left - 8, at(columns.length, j), "end", {"data-column": j}, () => read(null, j))),
     rows.map((name, t) => word(name, left + between + 8, at(rows.length, t), "start", {"data-row": t}, () => read(t, null))));
@@ -253,11 +259,11 @@ export function matrix({weights, rows, columns, signed: differs, scale = 1, copi
   const most = Math.max(0.01, ...(totals ?? []).map(Math.abs));
   const label = (name, j) => s("text.column", upright
     ? {transform: `translate(${left + (j + 0.5) * cell + 4} ${y0 - 6}) rotate(-90)`, class: "start", "data-column": j}
-    : {x: left + (j + 0.5) * cell, y: y0 - 8, "data-column": j}, cut(name, 124, 13), s("title", name));
+    : {x: left + (j + 0.5) * cell, y: y0 - 8, "data-column": j}, shortened(name, 124, 13));
   const drawn = svg("matrix", width, height, differs ? "How much less probable each word becomes without a part of the source" : "Attention of each word of the answer to the source",
     rect(left - 1, y0 - 1, right - left + 1, end - y0 + 1, {class: "ground"}),
     weights.map((row, t) => row.map((value, j) => square(left + j * cell, y0 + t * cell, tint(value), {onpointerenter: () => read(t, j)}))),
-    columns.map(label), rows.map((name, t) => s("text.row.end", {x: left - 8, y: y0 + (t + 0.5) * cell + 4, "data-row": t}, cut(name, 146, 13), s("title", name))),
+    columns.map(label), rows.map((name, t) => s("text.row.end", {x: left - 8, y: y0 + (t + 0.5) * cell + 4, "data-row": t}, shortened(name, 146, 13))),
     copied && [text("small", right + 8 + cell / 2, y0 - 8, "copied"), copied.map((value, t) => square(right + 8, y0 + t * cell, heat(value)))],
     totals && [totals.map((value, j) => square(left + j * cell, end + 8, signed(value / most))), text("end.small", left - 8, end + 12 + cell / 2, "all")],
     scaleBar(left, height - 22, scale, differs));

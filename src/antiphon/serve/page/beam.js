@@ -173,7 +173,9 @@ export class Beam {
     const {unwatchable} = facts(result.model);
     if (unwatchable) return fill(this.legend, unwatchable);
     const names = done && result.rerankers?.map((name) => (name === "joint" ? "joint n-grams" : name)).join(" and ");
-    fill(this.legend, names && h("span", `The answer was chosen among the finished ones by ${names}, not by the network's score alone.`),
+    const parts = result.trees.length;
+    fill(this.legend, parts > 1 && h("span", `The text was answered in ${parts} parts; this is the search for the first.`),
+      names && h("span", `The answer was chosen among the finished ones by ${names}, not by the network's score alone.`),
       done && result.greedy && this.showGreedy && h("span", greedyNote(result, greedy)));
     if (!this.element.querySelector(".pointed")) this.point(null);
   }

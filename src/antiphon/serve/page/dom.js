@@ -136,6 +136,9 @@ export function cut(text, width, size = 14) {
   return `${text.slice(0, kept)}…`;
 }
 
+/** The parts of a text in SVG that is cut to a width; the pointer shows the whole. */
+export const shortened = (whole, width, size) => [cut(whole, width, size), s("title", whole)];
+
 /** True if the reader wants no motion. */
 export const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 

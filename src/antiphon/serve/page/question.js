@@ -1,7 +1,7 @@
 // What is asked, and the answer in words that can be touched: shared by the views.
 
 import {messageOf, setKey} from "./api.js";
-import {copy, cut, fill, h, heat, isEnd, number, probability, say, shown} from "./dom.js";
+import {copy, cut, fill, h, heat, isEnd, link, number, probability, say, shown} from "./dom.js";
 import {explain, input, kindOfSearch, search} from "./search.js";
 import {change, enter, facts, spelling, state, steer, undo} from "./store.js";
 
@@ -19,7 +19,6 @@ export class Question {
     this.problem = h("div.problem", {role: "alert"});
     this.menu = new Menu();
     fill(element, this.turns, this.fields, h("div.answer-frame", this.answer, this.menu.element), this.facts, this.problem);
-    this.timer = 0;
     this.answer.addEventListener("keydown", (event) => this.move(event));
   }
 
@@ -34,14 +33,14 @@ export class Question {
   }
 
   showFields() {
-    if (!state.models.length) return void fill(this.fields, h("p.quiet", "No model is loaded yet: “ask it” in Runs loads one."));
+    if (!state.models.length) return fill(this.fields, h("p.quiet", "No model is loaded yet: “ask it” in Runs loads one."));
     const sources = facts()?.sources?.length ? facts().sources : [{name: "text", kind: "text"}];
     fill(this.fields, sources.map(({name, kind}) => (kind === "text" ? this.textField(name, sources.length > 1) : this.fileField(name, kind))), this.examples());
     this.showTexts();
   }
 
   textField(name, named) {
-    const area = h("textarea", {id: `in-${name}`, rows: 1, spellcheck: "false", dir: "auto", "aria-label": named ? name : "Input", placeholder: placeholder(), maxlength: state.limits.max_characters, oninput: () => this.type(name, area), onkeydown: (event) => this.submit(event, name)});
+    const area = h("textarea", {"data-name": name, rows: 1, spellcheck: "false", dir: "auto", "aria-label": named ? name : "Input", placeholder: placeholder(), maxlength: state.limits.max_characters, oninput: () => this.type(name, area), onkeydown: (event) => this.submit(event, name)});
     return h("label.text-field", named && h("span", name), area);
   }
 
@@ -49,7 +48,7 @@ export class Question {
     const {examples = [], sources} = facts();
     if (examples.length < 2 || sources.length > 1) return null;
     const ask = (text) => enter({inputs: {[sources[0]?.name ?? "text"]: text}});
-    return h("p.examples", h("span.quiet", "try "), examples.map((text) => h("button.plain", {onclick: () => ask(text)}, cut(text, 260, 13))));
+    return h("p.examples", h("span.quiet", "try "), examples.map((text) => link(cut(text, 260, 13), () => ask(text))));
   }
 
   fileField(name, kind) {
@@ -73,10 +72,11 @@ export class Question {
   }
 
   showTexts() {
-    for (const [name, text] of Object.entries(state.inputs)) {
-      const area = document.getElementById(`in-${name}`);
-      if (area && area.value !== text) area.value = text;
-      if (area) grow(area);
+    for (const area of this.fields.querySelectorAll("textarea")) {
+      const text = state.inputs[area.dataset.name] ?? "";
+      if (area.value !== text) area.value = text;
+      area.style.height = "auto";
+      if (area.scrollHeight) area.style.height = `${Math.min(area.scrollHeight, 260)}px`;
     }
   }
 
@@ -93,19 +93,16 @@ export class Question {
     const text = state.inputs[name];
     await search();
     const still = state.inputs[name] === text; // nothing else was typed while greedy's answer came
-    if (facts()?.turns && state.result?.output && still && text.trim()) this.keepTurn(name, text);
-  }
-
-  /** The line and its answer join the conversation; the answer stays to be looked at. */
-  keepTurn(name, text) {
-    change({turns: [...state.turns, text, state.result.output.text], inputs: {[name]: ""}});
+    if (facts()?.turns && state.result?.output && still && text.trim()) {
+      change({turns: [...state.turns, text, state.result.output.text], inputs: {[name]: ""}}); // the answer stays to be looked at
+    }
   }
 
   showTurns() {
     const {turns} = state;
     const back = () => change({turns: turns.slice(0, -2), inputs: {[Object.keys(state.inputs)[0]]: turns.at(-2)}});
     fill(this.turns, turns.map((turn, place) => h("li", {class: place % 2 ? "theirs" : "yours", dir: "auto"}, turn)),
-      turns.length > 0 && h("li.turn-tools", h("button.plain", {onclick: back}, "take back"), " ", h("button.plain", {onclick: () => change({turns: []})}, "new conversation")));
+      turns.length > 0 && h("li.turn-tools", link("take back", back), " ", link("new conversation", () => change({turns: []}))));
   }
 
   /** Draw the answer, unless it stands there: a menu stays open and the focus where it is when only greedy's answer comes. */
@@ -289,11 +286,6 @@ function spaced(token) {
   const kind = spelling(state.model);
   if (kind === "words") return token;
   return (kind === "pieces" ? token.replace(/^▁/, "") : token).replaceAll("▁", "␣") || "␣";
-}
-
-function grow(area) {
-  area.style.height = "auto";
-  if (area.scrollHeight) area.style.height = `${Math.min(area.scrollHeight, 260)}px`;
 }
 
 function hover(event, on) {

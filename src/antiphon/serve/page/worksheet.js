@@ -1,6 +1,6 @@
 // The worked figure: rows from the encoder states to the new state, columns that stay aligned.
 
-import {clamp, copy, cut, heat, number, probability, rect, s, shown, signed, svg, text, textWidth} from "./dom.js";
+import {clamp, copy, cut, heat, number, probability, rect, s, shortened, shown, signed, svg, text, textWidth} from "./dom.js";
 
 const LABEL = 280; // width of the names and formulas
 const BAR = 88; // height of a vector that stands upright
@@ -104,7 +104,7 @@ function upright(values, x, most, width = 22) {
 }
 
 function names_(tokens, column, y) {
-  return tokens.map((token, place) => text("axis", (place + 0.5) * column, y, cut(shown(token), column - 4, 13), s("title", shown(token))));
+  return tokens.map((token, place) => text("axis", (place + 0.5) * column, y, shortened(shown(token), column - 4, 13)));
 }
 
 /** A vector for each position, standing, with the position's name below. */
