@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,14 +23,19 @@ SENTENCES = ["a b c", "c b a", "d d d", "h g f e"]
 
 @pytest.fixture(scope="module")
 def other_kinds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """A server with a language model that has examples, and with a model of conversations."""
+    """A server with a language model that has examples, a model of conversations, and a run that has diverged."""
     folder = tmp_path_factory.mktemp("kinds")
     continuing = Path(tiny_folder("rnn-lm", folder / "continuing"))
     rows = [{"update": 1, "source": text, "references": [], "output": "K"} for text in ("K L", "M N")]
     (continuing / "samples.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     talking = Path(tiny_folder("bahdanau", folder / "talking"))
     FlagLimits(turns=TurnFormat(" ? ", 3)).save(talking)
-    with serving(str(continuing), str(talking)) as running:
+    diverged = folder / "runs" / "diverged"
+    diverged.mkdir(parents=True)
+    shutil.copy(talking / "config.yaml", diverged)
+    log = [{"update": update, "loss": loss} for update, loss in enumerate([3.0, 2.5, float("nan")], start=1)]
+    (diverged / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in log))
+    with serving(str(continuing), str(talking), folder / "runs") as running:
         yield running
 
 
@@ -181,6 +187,12 @@ def test_details_of_a_run_that_come_late_are_not_shown(tab: Open) -> None:
     held[0].continue_()
     page.settle()
     expect(page.find(".run-details h3")).to_contain_text("differ")
+
+
+def test_a_loss_that_is_no_number_is_left_out(tab: Open, other_kinds: RunningServer) -> None:
+    page = tab(other_kinds).open("runs")
+    expect(page.find(".runs-view figure polyline")).to_have_count(1)
+    assert [row[1:] for row in page.rows()] == [["1", "3.0000"], ["2", "2.5000"]]
 
 
 def test_the_last_of_two_addresses_counts(tab: Open) -> None:

@@ -101,8 +101,9 @@ export class Runs {
     if (!log || !row) return {line: [], dots: []};
     const quantity = this.quantity.value;
     const dev = quantity === "metric" ? (row.metric === "loss" ? "dev_loss" : row.metric) : quantity === "loss" ? "dev_loss" : null;
-    const dots = dev ? log.evaluations.filter((one) => dev in one).map((one) => [one.update, one[dev]]) : [];
-    const line = quantity === "metric" ? dots : log.rows.filter((one) => quantity in one).map((one) => [one.update, one[quantity]]);
+    const points = (rows, key) => rows.filter((one) => Number.isFinite(one[key])).map((one) => [one.update, one[key]]); // NaN comes as null
+    const dots = points(log.evaluations, dev);
+    const line = quantity === "metric" ? dots : points(log.rows, quantity);
     return {line: thinned(line), dots};
   }
 
@@ -181,7 +182,8 @@ async function details(names) {
   return [rows.length > 0 && [h("h3", "Latest samples"), scroller("Samples", shown)], h("details.as-table", h("summary", "Configuration"), h("pre", {tabindex: 0}, config))];
 }
 
-function spark(curve) {
+function spark(values) {
+  const curve = values.filter(Number.isFinite);
   if (curve.length < 2) return null;
   const [low, high] = [Math.min(...curve), Math.max(...curve)];
   const points = curve.map((value, index) => `${((index * 80) / (curve.length - 1)).toFixed(1)},${(20 - (18 * (value - low)) / Math.max(1e-9, high - low)).toFixed(1)}`);
