@@ -41,7 +41,10 @@ export class SentenceMap {
       fill(this.problem, flags?.join(" "));
       this.draw();
     } catch (error) {
-      if (this.request === request) fill(this.problem, messageOf(error));
+      if (this.request !== request) return;
+      fill(this.problem, messageOf(error));
+      this.points = null; // they may be those of another model
+      fill(this.drawing);
     }
   }
 
@@ -138,7 +141,7 @@ export class SentenceMap {
   }
 
   data() {
-    return this.points && {model: state.model, shares: this.shares, points: this.rows.map(({words, label}, index) => ({text: words, label, point: this.points[index]}))};
+    return this.points && {model: this.model, shares: this.shares, points: this.rows.map(({words, label}, index) => ({text: words, label, point: this.points[index]}))};
   }
 }
 
