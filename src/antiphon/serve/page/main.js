@@ -92,7 +92,7 @@ addEventListener("hashchange", async () => {
   if (!(next.view in VIEWS)) next.view = "answer";
   const same = JSON.stringify([next.inputs, next.options, next.prefix, next.model]) === JSON.stringify([state.inputs, state.options, state.prefix, state.model]);
   if (same) change({view: next.view, params: next.params, position: next.position});
-  else enter({...next, files: next.model === state.model ? state.files : {}}, {asks: !problem});
+  else enter({...next, ...(next.model === state.model ? {} : {files: {}, turns: []})}, {asks: !problem});
   if (problem) question.showProblem(problem);
 });
 

@@ -1,6 +1,7 @@
 // The map: sentences as points; those that the encoder reads alike lie close together.
 
 import {ApiError, post} from "./api.js";
+import {FILES, readFile} from "./question.js";
 import {cut, figure, fill, h, number, s, table, textWidth} from "./dom.js";
 import {named} from "./search.js";
 import {change, enter, facts, state} from "./store.js";
@@ -11,12 +12,13 @@ const COLOURS = ["var(--accent)", "var(--warn)", "var(--third)", "var(--fourth)"
 export class SentenceMap {
   constructor() {
     this.lines = h("textarea", {rows: 5, class: "map-lines", spellcheck: "false", "aria-label": "Sentences, one a line; a label may follow after a tab", placeholder: "One sentence a line; a label may follow after a tab"});
+    this.picker = h("input", {type: "file", multiple: true, "aria-label": "Files, a point for each", onchange: () => this.ask()}); // of a model that reads files
     this.drawing = h("div", {class: "map-drawing"});
     this.reading = h("p", {class: "pointed-line", role: "status"});
     this.list = h("div", {class: "map-list"});
     this.problem = h("p", {class: "quiet"});
     const tool = (name, text, onclick) => h("button", {type: "button", "aria-label": name, title: name, onclick}, text);
-    this.element = h("div", {class: "map-view"}, this.lines,
+    this.element = h("div", {class: "map-view"}, this.lines, this.picker,
       h("div", {class: "controls"}, h("button", {type: "button", class: "primary", onclick: () => this.ask()}, "Draw the map"), tool("Smaller", "−", () => this.zoomBy(1 / 1.4)), tool("Larger", "+", () => this.zoomBy(1.4)), tool("All", "all", () => this.zoomBy(0)),
         h("span", {class: "quiet"}, "Drag over points to list them; click one to have it answered.")),
       this.problem, figure(this.drawing, () => this.table()), this.reading, this.list);
@@ -25,16 +27,27 @@ export class SentenceMap {
 
   update(changed) {
     if (!this.lines.value && (changed.has("view") || changed.has("models"))) this.lines.value = (facts()?.examples ?? []).join("\n");
+    const [{kind} = {kind: "text"}, second] = facts()?.sources ?? [];
+    this.kind = kind;
+    this.lines.hidden = kind !== "text" || Boolean(second);
+    this.picker.hidden = kind === "text" || Boolean(second);
+    this.picker.accept = FILES[kind]?.[1] ?? "";
+    if (changed.has("model") && this.lines.hidden) {
+      [this.picker.value, this.points] = ["", null];
+      fill(this.drawing);
+    }
+    fill(this.problem, second ? "The map shows the inputs of models with one source." : "");
     if (changed.has("theme") && this.points) this.draw();
     if (changed.has("model") && this.points) this.ask();
   }
 
   async ask() {
+    const files = this.kind === "text" ? null : await Promise.all([...this.picker.files].map((file) => readFile(this.kind, file)));
     const rows = this.lines.value.split("\n").filter((line) => line.trim()).map((line) => line.split("\t"));
-    this.rows = rows.map(([text, label = ""]) => ({text, label}));
-    if (this.rows.length < 3) return fill(this.problem, "Give at least three sentences, one a line.");
+    this.rows = files ? files.map((file) => ({text: file.title, label: "", file})) : rows.map(([text, label = ""]) => ({text, label}));
+    if (this.rows.length < 3) return fill(this.problem, files ? "Choose at least three files." : "Give at least three sentences, one a line.");
     try {
-      const found = await post("/v1/map", {inputs: this.rows.map(({text}) => text), ...named(state.model)});
+      const found = await post("/v1/map", {inputs: this.rows.map(({text, file}) => file?.base64 ?? text), ...named(state.model)});
       this.points = found.points;
       this.shares = found.shares;
       fill(this.problem, found.flags?.join(" ") ?? "");
@@ -114,7 +127,8 @@ export class SentenceMap {
   /** Answer a sentence: it becomes the input of all views. */
   answer(index) {
     const [name] = Object.keys(state.inputs);
-    enter({inputs: {...state.inputs, [name]: this.rows[index].text}});
+    const {text, file} = this.rows[index];
+    enter(file ? {files: {[facts().sources[0].name]: file}} : {inputs: {...state.inputs, [name]: text}});
     change({view: "answer"});
   }
 
@@ -128,7 +142,7 @@ export class SentenceMap {
   }
 
   data() {
-    return this.points && {model: state.model, shares: this.shares, points: this.rows.map((row, index) => ({...row, point: this.points[index]}))};
+    return this.points && {model: state.model, shares: this.shares, points: this.rows.map(({text, label}, index) => ({text, label, point: this.points[index]}))};
   }
 }
 
