@@ -106,12 +106,14 @@ export class Attention {
     const columns = chosen === "own" ? ["<s>", ...rows.slice(0, -1)] : source;
     const made = {weights, rows, columns, heads, kinds, kind: chosen, copied: seen.copied, spans: seen.spans};
     made.files = (chosen ?? "cross") === "cross" && made.spans?.some((span) => span.kind === "image" || span.kind === "audio" || span.kind === "frames") ? made.spans : null;
-    return merged === "1" && !made.files ? mergedWords(made, seen) : made;
+    if (made.files) return {...made, words: merged === "1" ? seen.words : null};
+    return merged === "1" ? mergedWords(made, seen) : made;
   }
 
   /** Why there is nothing to draw. */
   without() {
     if (facts().attention) return "A text that was answered in parts has no one attention.";
+    if (facts().kind === "tagger") return "A tagger has no attention: each label is chosen from the state of its own token. “Leave one out” measures how much each part of the source matters to it.";
     return "This model has no attention: its decoder sees the source only through one vector. “Leave one out” still measures how much each part of the source matters.";
   }
 
@@ -119,20 +121,22 @@ export class Attention {
     const found = this.loadOcclusion();
     if (!found || found.error) return {problem: found?.error.message ?? "…"};
     const {output} = state.result;
-    const groups = this.params.merged === "1" && output.attention?.words ? output.attention.words : output.tokens.map((text, place) => ({text, first: place, last: place}));
+    const files = overParts(found.parts, output.attention?.spans);
+    const words = this.params.merged === "1" ? output.attention?.words : null;
+    const groups = !files && words ? words : output.tokens.map((text, place) => ({text, first: place, last: place}));
     const weights = groups.map(({first, last}) => found.differences.map((row) => row.slice(first, last + 1).reduce((sum, value) => sum + value, 0)));
     const totals = found.parts.map((_, part) => weights.reduce((sum, row) => sum + row[part], 0)); // of the tokens that were written
-    return {weights, rows: groups.map(({text}) => shown(text)), columns: found.parts.map((part) => shown(part.text)), totals, signed: true, scale: Math.max(0.01, ...weights.flat().map(Math.abs)), files: overParts(found.parts, output.attention?.spans)};
+    return {weights, rows: groups.map(({text}) => shown(text)), columns: found.parts.map((part) => shown(part.text)), totals, signed: true, scale: Math.max(0.01, ...weights.flat().map(Math.abs)), files, words};
   }
 
-  showControls({heads, kinds = [], kind}) {
+  showControls({heads, kinds = [], kind, files}) {
     const {mode, merged, layer, head} = this.params;
     const press = (name, on, patch) => choice(name, on, () => this.set(patch));
     const groupable = ["bpe", "unigram"].includes(facts().target?.tokens) || facts().sources.some((source) => ["bpe", "unigram"].includes(source.tokens));
     fill(this.controls,
       h("div.group", press("attention", mode === "attention", {mode: null}), press("leave one out", mode === "leave", {mode: "leave"}), help(NOT_AN_EXPLANATION)),
       mode === "attention" && kinds.length > 1 ? h("div", {class: "group"}, kinds.map((name) => press(KINDS[name], name === kind, {kind: name, layer: null, head: null}))) : null,
-      groupable ? h("label", {}, h("input", {type: "checkbox", checked: merged === "1", onchange: (event) => this.set({merged: event.currentTarget.checked ? null : "0"})}), "whole words") : null);
+      groupable && !files?.every((span) => span.kind === "image") ? h("label", {}, h("input", {type: "checkbox", checked: merged === "1", onchange: (event) => this.set({merged: event.currentTarget.checked ? null : "0"})}), "whole words") : null);
     const table_ = mode === "attention" && heads && kind ? heads[kind] : null;
     if (!table_ || table_.flat().length < 2) return fill(this.heads);
     fill(this.heads, press("mean of all", layer === "", {layer: null, head: null}),
@@ -252,7 +256,7 @@ export function matrix({weights, rows, columns, signed: differs, scale = 1, copi
   const upright = named > cell;
   const y0 = upright ? clamp(named, 24, 130) + 12 : 28;
   const [right, end] = [left + columns.length * cell, y0 + rows.length * cell];
-  const width = right + (copied ? cell + 26 : 12);
+  const width = left + Math.max(right - left + (copied ? cell + 14 : 0), 24 * 5) + 12; // the scale below has its room, too
   const height = end + (totals ? cell + 56 : 42);
   const square = (x, y, fill_, more) => rect(x, y, cell - 1, cell - 1, {fill: fill_, ...more});
   const tint = (value) => (differs ? signed(value / scale) : heat(value / scale));

@@ -39,9 +39,12 @@ export class Compare {
   /** The model to compare with: the one that is named, or one that reads the same sources. */
   chooseOther() {
     if (state.runs && !this.runs) this.loadRuns();
-    const loaded = state.models.filter(({name}) => name !== state.model);
-    const names = [...new Set([...loaded.map(({name}) => name), ...(this.runs ?? [])])].filter((name) => name !== state.model);
-    fill(this.note, this.problem ?? (names.length ? "" : "This server has one model. Start it with several, or with a folder of runs: antiphon serve RUN RUN"));
+    const kinds = (model) => JSON.stringify(model?.sources.map(({name, kind}) => (model.sources.length > 1 ? [name, kind] : kind)));
+    const fits = (model) => kinds(model) === kinds(facts());
+    const loaded = state.models.filter((model) => model.name !== state.model && fits(model));
+    const names = [...new Set([...loaded.map(({name}) => name), ...(this.runs ?? [])])].filter((name) => name !== state.model && state.models.every((model) => model.name !== name || fits(model)));
+    const none = state.models.length > 1 ? "No other model of this server reads such an input." : "This server has one model. Start it with several, or with a folder of runs: antiphon serve RUN RUN";
+    fill(this.note, this.problem ?? (names.length ? "" : none));
     fill(this.other, names.map((name) => h("option", {value: name}, name)));
     const named = state.params.with;
     const same = (model) => JSON.stringify(model.sources) === JSON.stringify(facts()?.sources);

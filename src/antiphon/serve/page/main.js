@@ -86,7 +86,7 @@ addEventListener("hashchange", async () => {
   if (visit !== visits) return;
   const asked = ({inputs, options, prefix, model}) => JSON.stringify([inputs, options, prefix, model]);
   if (asked(next) === asked(state)) change({view: next.view, params: next.params, position: next.position});
-  else enter({...next, files: next.model === state.model ? state.files : {}}, {asks: !problem});
+  else enter({...next, ...(next.model === state.model ? {} : {files: {}, turns: []})}, {asks: !problem});
   if (problem) question.showProblem(problem);
 });
 

@@ -2,6 +2,7 @@
 
 import {messageOf, post} from "./api.js";
 import {COLOURS, clamp, cut, figure, fill, h, link, number, rect, s, setAttributes, svg, table, text, textWidth, tool} from "./dom.js";
+import {FILES, readFile} from "./question.js";
 import {named} from "./search.js";
 import {enter, facts, state} from "./store.js";
 
@@ -12,11 +13,12 @@ const INPUT = "One sentence a line; a label may follow after a tab";
 export class SentenceMap {
   constructor() {
     this.lines = h("textarea.map-lines", {rows: 5, spellcheck: "false", "aria-label": INPUT, placeholder: INPUT});
+    this.picker = h("input", {type: "file", multiple: true, "aria-label": "Files, a point for each", onchange: () => this.ask()}); // of a model that reads files
     this.drawing = h("div.map-drawing");
     this.reading = h("p.pointed-line", {role: "status"});
     this.list = h("div.map-list");
     this.problem = h("p.quiet");
-    this.element = h("div.map-view", this.lines,
+    this.element = h("div.map-view", this.lines, this.picker,
       h("div.controls", h("button.primary", {onclick: () => this.ask()}, "Draw the map"), tool("Smaller", "−", () => this.zoomBy(1 / 1.4)), tool("Larger", "+", () => this.zoomBy(1.4)), tool("All", "all", () => this.zoomBy(0)),
         h("span.quiet", "Drag over points to list them; click one to have it answered.")),
       this.problem, figure(this.drawing, () => this.table()), this.reading, this.list);
@@ -25,14 +27,30 @@ export class SentenceMap {
 
   update(changed) {
     if (!this.lines.value && (changed.has("view") || changed.has("models"))) this.lines.value = (facts()?.examples ?? []).join("\n");
-    if (this.points && this.model !== state.model) this.ask(); // it may have been changed in another view
+    const [{kind} = {kind: "text"}, second] = facts()?.sources ?? [];
+    this.kind = kind;
+    this.lines.hidden = kind !== "text" || Boolean(second);
+    this.picker.hidden = kind === "text" || Boolean(second);
+    this.picker.accept = FILES[kind]?.[1] ?? "";
+    fill(this.problem, second && "The map shows the inputs of models with one source.");
+    if (this.model === undefined || this.model === state.model) return;
+    if (!this.lines.hidden && this.points) this.ask(); // the model may have been chosen in another view
+    else this.clear();
+  }
+
+  clear() {
+    Object.assign(this, {points: null, model: undefined});
+    this.picker.value = "";
+    fill(this.drawing);
   }
 
   async ask() {
-    const rows = this.lines.value.split("\n").filter((line) => line.trim()).map((line) => line.split("\t")).map(([words, label = ""]) => ({words, label}));
-    if (rows.length < 3) return fill(this.problem, "Give at least three sentences, one a line.");
     const {model} = state;
-    const request = {path: "/v1/map", body: {inputs: rows.map(({words}) => words), ...named(model)}};
+    const files = this.kind === "text" ? null : await Promise.all([...this.picker.files].map((file) => readFile(this.kind, file)));
+    const lines = this.lines.value.split("\n").filter((line) => line.trim()).map((line) => line.split("\t"));
+    const rows = files ? files.map((file) => ({words: file.title, label: "", file})) : lines.map(([words, label = ""]) => ({words, label}));
+    if (rows.length < 3) return fill(this.problem, files ? "Choose at least three files." : "Give at least three sentences, one a line.");
+    const request = {path: "/v1/map", body: {inputs: rows.map(({words, file}) => file?.base64 ?? words), ...named(model)}};
     Object.assign(this, {model, request});
     try {
       const {points, shares, flags} = await post(request.path, request.body);
@@ -43,8 +61,7 @@ export class SentenceMap {
     } catch (error) {
       if (this.request !== request) return;
       fill(this.problem, messageOf(error));
-      this.points = null; // they may be those of another model
-      fill(this.drawing);
+      this.clear(); // its points may be those of another model
     }
   }
 
@@ -129,7 +146,8 @@ export class SentenceMap {
   /** Answer a sentence: it becomes the input of all views. */
   answer(index) {
     const [name] = Object.keys(state.inputs);
-    enter({inputs: {...state.inputs, [name]: this.rows[index].words}, view: "answer"});
+    const {words, file} = this.rows[index];
+    enter({...(file ? {files: {[facts().sources[0].name]: file}} : {inputs: {...state.inputs, [name]: words}}), view: "answer"});
   }
 
   table() {

@@ -2,12 +2,12 @@
 
 import {messageOf, setKey} from "./api.js";
 import {copy, cut, fill, h, heat, isEnd, link, number, probability, say, shown} from "./dom.js";
-import {explain, input, kindOfSearch, search} from "./search.js";
+import {explain, input, kindOfSearch, search, weightsOf} from "./search.js";
 import {change, enter, facts, spelling, state, steer, undo} from "./store.js";
 
 const PAUSE = 400; // milliseconds after the last key
 const ALTERNATIVES = 10;
-const FILES = {image: ["a picture", "image/*"], audio: ["a sound", "audio/*,.wav,.flac,.ogg"], features: ["an array (.npy)", ".npy"], frames: ["a video as an array (.npy)", ".npy"]};
+export const FILES = {image: ["a picture", "image/*"], audio: ["a sound", "audio/*,.wav,.flac,.ogg"], features: ["an array (.npy)", ".npy"], frames: ["a video as an array (.npy)", ".npy"]};
 
 /** The input, the answer, and what is to be said of it. */
 export class Question {
@@ -20,6 +20,7 @@ export class Question {
     this.menu = new Menu();
     fill(element, this.turns, this.fields, h("div.answer-frame", this.answer, this.menu.element), this.facts, this.problem);
     this.answer.addEventListener("keydown", (event) => this.move(event));
+    for (const kind of ["dragover", "drop"]) document.addEventListener(kind, (event) => this.dropBeside(event));
   }
 
   update(changed) {
@@ -61,14 +62,21 @@ export class Question {
     }}, picker, chosen && preview(chosen), h("span", chosen && h("strong", chosen.title), h("span.quiet", chosen ? " · drop or choose another" : `Drop ${what} here, or click to choose one`)));
   }
 
-  take(name, kind, file) {
+  /** A file that is dropped beside the fields goes to the first source of its kind; the browser would leave the page for it. */
+  dropBeside(event) {
+    if (event.defaultPrevented || !event.dataTransfer.types.includes("Files")) return;
+    event.preventDefault();
+    const [file] = event.dataTransfer.files;
     if (!file) return;
-    const reader = new FileReader();
-    reader.onload = () => {
-      if (state.files[name]) URL.revokeObjectURL(state.files[name].url);
-      enter({files: {...state.files, [name]: {kind, title: file.name, url: URL.createObjectURL(file), base64: reader.result.slice(reader.result.indexOf(",") + 1)}}});
-    };
-    reader.readAsDataURL(file);
+    const fitting = facts()?.sources.find(({kind}) => (kind === "image" || kind === "audio" ? file.type.startsWith(`${kind}/`) : kind !== "text" && file.name.endsWith(".npy")));
+    if (fitting) this.take(fitting.name, fitting.kind, file);
+    else fill(this.problem, `${file.name}: this model reads no such file.`);
+  }
+
+  async take(name, kind, file) {
+    if (!file) return;
+    const taken = await readFile(kind, file);
+    enter({files: {...state.files, [name]: taken}});
   }
 
   showTexts() {
@@ -172,6 +180,7 @@ export class Question {
     const mean = output.log_probs.reduce((sum, one) => sum + one, 0) / Math.max(1, length);
     const lock = result.prefix.length ? h("span", {class: "lock"}, `${result.prefix.length} locked `, h("button", {type: "button", class: "plain", onclick: undo}, "undo"), " ", h("button", {type: "button", class: "plain", onclick: () => enter({})}, "unlock all")) : null;
     fill(this.facts, lock, h("span", {class: "figure"}, `${number(mean)} a token`), h("span", {}, kind), h("span", {class: "figure"}, `${length} steps`), h("span", {class: "figure"}, `${Math.max(1, Math.round(result.ms))} ms`),
+      weightsOf(result) && h("span", {class: "figure weights"}, weightsOf(result)),
       h("button", {type: "button", class: "plain", onclick: () => copy(output.text)}, "copy"));
   }
 
@@ -291,6 +300,15 @@ function spaced(token) {
 function hover(event, on) {
   event.preventDefault();
   event.currentTarget.classList.toggle("over", on);
+}
+
+/** A file as the state keeps it. */
+export function readFile(kind, file) {
+  const reader = new FileReader();
+  return new Promise((resolve) => {
+    reader.onload = () => resolve({kind, title: file.name, url: URL.createObjectURL(file), base64: reader.result.slice(reader.result.indexOf(",") + 1)});
+    reader.readAsDataURL(file);
+  });
 }
 
 function preview({kind, url, title}) {

@@ -108,12 +108,21 @@ export async function opened(name) {
 function take(result, event, data) {
   if (event === "text") result.text += data.text;
   else if (event === "search") (result.trees[data.part] ??= []).push(...data.nodes);
-  else if (event === "done") finish(result, data.output);
+  else if (event === "done") finish(result, data);
   else throw new ApiError(500, data);
 }
 
-function finish(result, output) {
+/** The update of a training that goes on, from which the weights of an answer are; null for all others. */
+export function weightsOf({model, update}) {
+  const [weights] = facts(model)?.weights ?? [];
+  if (!weights || weights.ended || (update ?? null) === null) return null;
+  const of = weights.updates ? ` of ${weights.updates.toLocaleString("en")}` : "";
+  return `weights of update ${update.toLocaleString("en")}${of}`;
+}
+
+function finish(result, {output, update}) {
   result.output = output;
+  result.update = update;
   result.text = output.text;
   if (output.trees) result.trees = output.trees.map((tree) => tree.nodes);
   result.rerankers = output.trees?.[0]?.rerankers ?? [];
