@@ -135,8 +135,8 @@ export class Attention {
     const groupable = ["bpe", "unigram"].includes(facts().target?.tokens) || facts().sources.some((source) => ["bpe", "unigram"].includes(source.tokens));
     fill(this.controls,
       h("div.group", press("attention", mode === "attention", {mode: null}), press("leave one out", mode === "leave", {mode: "leave"}), help(NOT_AN_EXPLANATION)),
-      mode === "attention" && kinds.length > 1 ? h("div", {class: "group"}, kinds.map((name) => press(KINDS[name], name === kind, {kind: name, layer: null, head: null}))) : null,
-      groupable && !files?.every((span) => span.kind === "image") ? h("label", {}, h("input", {type: "checkbox", checked: merged === "1", onchange: (event) => this.set({merged: event.currentTarget.checked ? null : "0"})}), "whole words") : null);
+      mode === "attention" && kinds.length > 1 ? h("div.group", kinds.map((name) => press(KINDS[name], name === kind, {kind: name, layer: null, head: null}))) : null,
+      groupable && !files?.every((span) => span.kind === "image") ? h("label", h("input", {type: "checkbox", checked: merged === "1", onchange: (event) => this.set({merged: event.currentTarget.checked ? null : "0"})}), "whole words") : null);
     const table_ = mode === "attention" && heads && kind ? heads[kind] : null;
     if (!table_ || table_.flat().length < 2) return fill(this.heads);
     fill(this.heads, press("mean of all", layer === "", {layer: null, head: null}),

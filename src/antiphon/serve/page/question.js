@@ -178,10 +178,10 @@ export class Question {
     const length = output.tokens.length;
     const kind = kindOfSearch(result);
     const mean = output.log_probs.reduce((sum, one) => sum + one, 0) / Math.max(1, length);
-    const lock = result.prefix.length ? h("span", {class: "lock"}, `${result.prefix.length} locked `, h("button", {type: "button", class: "plain", onclick: undo}, "undo"), " ", h("button", {type: "button", class: "plain", onclick: () => enter({})}, "unlock all")) : null;
-    fill(this.facts, lock, h("span", {class: "figure"}, `${number(mean)} a token`), h("span", {}, kind), h("span", {class: "figure"}, `${length} steps`), h("span", {class: "figure"}, `${Math.max(1, Math.round(result.ms))} ms`),
-      weightsOf(result) && h("span", {class: "figure weights"}, weightsOf(result)),
-      h("button", {type: "button", class: "plain", onclick: () => copy(output.text)}, "copy"));
+    const lock = result.prefix.length ? h("span.lock", `${result.prefix.length} locked `, h("button.plain", {onclick: undo}, "undo"), " ", h("button.plain", {onclick: () => enter({})}, "unlock all")) : null;
+    fill(this.facts, lock, h("span.figure", `${number(mean)} a token`), h("span", kind), h("span.figure", `${length} steps`), h("span.figure", `${Math.max(1, Math.round(result.ms))} ms`),
+      weightsOf(result) && h("span.figure.weights", weightsOf(result)),
+      h("button.plain", {onclick: () => copy(output.text)}, "copy"));
   }
 
   showProblem(error) {
