@@ -14,8 +14,7 @@ export class Step {
     this.sheet = h("div.sheet");
     this.notes = h("ul.notes");
     this.config = h("p.config-line");
-    this.figure = figure(this.sheet, () => this.table());
-    this.element = h("div.step-view", this.controls, this.figure, this.notes, this.config);
+    this.element = h("div.step-view", this.controls, figure(this.sheet, () => this.table()), this.notes, this.config);
     this.asked = "";
   }
 
