@@ -39,7 +39,7 @@ function overImage({grid}, {picture, width, height}, weights, top, large) {
   const [w, t] = [width * scale, height * scale];
   const [wide, high] = [w / columns, t / rows];
   const cells = weights.map((value, index) => rect((index % columns) * wide, Math.floor(index / columns) * high, wide, high, {class: "dim", "fill-opacity": (0.85 * (1 - Math.min(1, value / top))).toFixed(3)}, large && s("title", number(value, 3))));
-  return svg("over", w, t, "The picture, brighter where the model looks", s("image", {href: picture, width: w, height: t, preserveAspectRatio: "none"}), cells);
+  return svg(large ? "over" : "over.small-over", w, t, "The picture, brighter where the model looks", s("image", {href: picture, width: w, height: t, preserveAspectRatio: "none"}), cells);
 }
 
 /** A spectrogram with the attention over time below it, and above it the words at their times. */
@@ -50,7 +50,7 @@ function overSound({values, frames, bands, seconds}, weights, top, above) {
   const height = y + t + band + (above ? 24 : 0);
   const points = weights.map((value, j) => `${(((j + 0.5) * w) / weights.length).toFixed(1)} ${(t + band - band * Math.min(1, value / top)).toFixed(1)}`);
   const ticks = above && seconds ? [0, 0.25, 0.5, 0.75, 1].map((share) => s("text", {x: share * w, y: t + band + 18, class: `small ${share === 0 ? "start" : share === 1 ? "end" : ""}`}, `${number(seconds * share)} s`)) : null;
-  return svg("over", w, height, above ? "Words above the time at which the model looked; the spectrogram; and, below it, the attention over time" : "The spectrogram and the attention over time",
+  return svg(above ? "over" : "over.small-over", w, height, above ? "Words above the time at which the model looked; the spectrogram; and, below it, the attention over time" : "The spectrogram and the attention over time",
     words?.drawn, s("g", {transform: `translate(0 ${y})`}, s("image", {href: spectrogram(values, frames, bands), width: w, height: t, preserveAspectRatio: "none"}),
       s("path", {d: `M0 ${t + band}L${points.join("L")}L${w} ${t + band}Z`, class: "curve"}), words?.now === undefined ? null : s("line.looked", {x1: words.now, x2: words.now, y1: 0, y2: t}), ticks));
 }
