@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from pydantic import TypeAdapter, ValidationError
@@ -41,11 +41,13 @@ __all__ = [
     "CONFIG", "EXPORT", "FORMAT", "FORMATS", "MANIFEST", "SOURCE_TOKENIZER", "TARGET_TOKENIZER", "LoadedModel",
     "fresh_model", "is_intact", "load_flag_limits", "load_model", "load_rerankers", "load_weights", "open_model",
     "read_folder_config", "save_config", "save_model", "save_registered", "save_weights",
+    "weights_update",
 ]  # fmt: skip
 
 FORMATS = (1, 2)  # of model folders and exports that can be read; 2: dependent keys of config.yaml are nested
 FORMAT = FORMATS[-1]
 CONFIG, WEIGHTS, MANIFEST = "config.yaml", "model.safetensors", "model.json"
+UPDATES = "updates"  # of the manifest: the update of a training by the checksum of its weights
 EXPORT = "export.json"  # instead of MANIFEST where a model was exported
 REGISTERED_PARTS = "registered.json"  # the modules of parts from outside the package
 CHECKED = (WEIGHTS, SOURCE_TOKENIZER, TARGET_TOKENIZER)
@@ -63,14 +65,21 @@ def open_model(folder: str | Path) -> LoadedModel | EngineModel:
     return loaded
 
 
-def save_model(folder: Path, config: Config, weights: dict[str, Tensor], source: Source, target: Tokenizer) -> None:
+def save_model(
+    folder: Path,
+    config: Config,
+    weights: dict[str, Tensor],
+    source: Source,
+    target: Tokenizer,
+    update: int | None = None,
+) -> None:
     """Writes the whole model folder."""
     folder.mkdir(parents=True, exist_ok=True)
     save_config(folder, config)
     sides: tuple[tuple[str, Source], ...] = ((SOURCE_TOKENIZER, source), (TARGET_TOKENIZER, target))
     for name, side in sides:
         write_text(folder / name, side.json() + "\n")
-    save_weights(folder, weights)
+    save_weights(folder, weights, update)
 
 
 def save_config(folder: Path, config: Config) -> None:
@@ -97,31 +106,44 @@ def save_registered(folder: Path, config: Config) -> None:
         (folder / REGISTERED_PARTS).unlink(missing_ok=True)
 
 
-def save_weights(folder: Path, weights: dict[str, Tensor]) -> None:
+def save_weights(folder: Path, weights: dict[str, Tensor], update: int | None = None) -> None:
     """Replaces the weights. The manifest goes first: it holds the checksums of the old weights and the new.
 
-    So a kill between the two writes leaves a folder that is still whole.
+    So a kill between the two writes leaves a folder that is still whole. `update` is that of a training after which
+    these are the weights.
     """
     content = save({name: tensor.detach().clone().contiguous() for name, tensor in weights.items()})
     new = hashlib.sha256(content).hexdigest()
-    _write_manifest(folder, [*_known_weights(folder), new])
+    _write_manifest(folder, _known_weights(folder) | {new: update})
     write_bytes(folder / WEIGHTS, content)
-    _write_manifest(folder, [new])
+    _write_manifest(folder, {new: update})
 
 
-def _write_manifest(folder: Path, weights: list[str]) -> None:
+def _write_manifest(folder: Path, weights: dict[str, int | None]) -> None:
     tokenizers = {name: [sha256(folder / name)] for name in (SOURCE_TOKENIZER, TARGET_TOKENIZER)}
-    write_text(folder / MANIFEST, to_json({"format": FORMAT, "files": {WEIGHTS: weights, **tokenizers}}))
+    updates = {digest: update for digest, update in weights.items() if update is not None}
+    files = {WEIGHTS: list(weights), **tokenizers}
+    write_text(
+        folder / MANIFEST, to_json({"format": FORMAT, "files": files, **({UPDATES: updates} if updates else {})})
+    )
 
 
-def _known_weights(folder: Path) -> list[str]:
+def _known_weights(folder: Path) -> dict[str, int | None]:
     """The checksums the weights may have so far; none if the manifest cannot be read: it is being replaced."""
     if not (folder / MANIFEST).is_file():
-        return []
+        return {}
     try:
-        return list(_manifest(folder)["files"].get(WEIGHTS, []))
+        manifest = _manifest(folder)
     except ModelFolderError:
-        return []
+        return {}
+    written = manifest.get(UPDATES)
+    updates = written if isinstance(written, dict) else {}
+    return {digest: updates.get(digest) for digest in manifest["files"].get(WEIGHTS, [])}
+
+
+def weights_update(folder: Path, digest: str) -> int | None:
+    """The update of the training after which the weights had this checksum; None if the folder does not say."""
+    return _known_weights(folder).get(digest)
 
 
 def load_model(folder: str | Path) -> LoadedModel:
@@ -246,7 +268,7 @@ def _damaged(folder: Path) -> list[str]:
     return [name for name in CHECKED if sha256(folder / name) not in files.get(name, [])]
 
 
-def _manifest(folder: Path) -> dict[str, dict[str, list[str]]]:
+def _manifest(folder: Path) -> dict[str, Any]:
     path = folder / MANIFEST
     with _reading(path):
         content = path.read_bytes()

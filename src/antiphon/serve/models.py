@@ -123,6 +123,12 @@ class Model:
         return self.served.name
 
     @property
+    def update(self) -> int | None:
+        """The update of a training after which its weights were saved; None for several models."""
+        weights = self.facts.get("weights", ())
+        return weights[0]["update"] if len(weights) == 1 else None
+
+    @property
     def ready(self) -> bool:
         return self._ready.is_set()
 

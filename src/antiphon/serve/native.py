@@ -16,7 +16,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from antiphon._version import __version__
 from antiphon.serve import api_page, api_responses, api_schema, server_metrics
-from antiphon.serve.answering import Answering
+from antiphon.serve.answering import Answering, answered_by
 from antiphon.serve.frames import Message
 from antiphon.serve.models import Model
 from antiphon.serve.refusals import Refusal, invalid
@@ -247,7 +247,7 @@ async def _named_events(
         try:
             while message is not None:
                 if "result" in message:
-                    yield "done", {**message["result"], "model": model.name}
+                    yield "done", {**message["result"], **answered_by(model)}
                 else:
                     yield message["event"], message["data"]
                 message = await anext(events, None)

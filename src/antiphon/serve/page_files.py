@@ -24,8 +24,7 @@ def routes() -> APIRouter:
     """The routes of the page; they need no key, for they hold nothing of a model."""
     router = APIRouter(include_in_schema=False)
     folder = resources.files("antiphon.serve") / "page"
-    files = {entry.name: entry.read_bytes() for entry in folder.iterdir() if entry.name.rpartition(".")[2] in KINDS}
-
+    files = {entry.name: entry.read_bytes() for entry in folder.iterdir() if kind(entry.name) in KINDS}
     packed = {name: gzip.compress(content, mtime=0) for name, content in files.items()}
 
     async def index(request: Request) -> Response:
@@ -40,12 +39,18 @@ def routes() -> APIRouter:
     def answer(name: str, request: Request) -> Response:
         headers = {
             "Content-Security-Policy": POLICY,
-            "Content-Type": f"{KINDS[name.rpartition('.')[2]]}; charset=utf-8",
+            "Content-Type": f"{KINDS[kind(name)]}; charset=utf-8",
+            "Vary": "Accept-Encoding",
         }
         if "gzip" in request.headers.get("accept-encoding", ""):
-            return Response(packed[name], headers={**headers, "Content-Encoding": "gzip", "Vary": "Accept-Encoding"})
+            return Response(packed[name], headers={**headers, "Content-Encoding": "gzip"})
         return Response(files[name], headers=headers)
 
     router.add_api_route("/", index, methods=["GET"])
     router.add_api_route("/page/{name}", file, methods=["GET"])
     return router
+
+
+def kind(name: str) -> str:
+    """The ending of a file's name."""
+    return name.rpartition(".")[2]

@@ -86,17 +86,21 @@ class RunListing:
         }
 
     def log(self, name: str, after: int) -> Message:
-        """The rows of a training's log behind the first `after` bytes, a bounded part of it at a time."""
+        """The rows of a training's log behind the first `after` bytes, a bounded part of it at a time.
+
+        A log that has become shorter, because a training was resumed or begun again, is read from its start.
+        """
         path = self.path(name)
-        content = _bytes_after(path / "log.jsonl", after)
+        record = read_record(path)
+        content, after = _bytes_after(path / "log.jsonl", after)
         end = content.rfind(b"\n") + 1
         rows = [row for line in content[:end].split(b"\n") if (row := _row(line))]
         return {
             "rows": [{key: row[key] for key in SHOWN if key in row} for row in rows],
             "next": after + end,
             "more": len(content) == MOST_BYTES,
-            "evaluations": read_record(path).metrics,
-            "state": _state(path, read_record(path)),
+            "evaluations": record.metrics,
+            "state": _state(path, record),
         }
 
     def differences(self, one: str, other: str) -> list[Message]:
@@ -187,13 +191,14 @@ def is_locked(path: Path) -> bool:
     return any(file in line.split() for line in locks)
 
 
-def _bytes_after(path: Path, after: int) -> bytes:
+def _bytes_after(path: Path, after: int) -> tuple[bytes, int]:
+    """A part of a file, and where it begins."""
     try:
         with path.open("rb") as file:
-            file.seek(after)
-            return file.read(MOST_BYTES)
+            after = file.seek(after if after <= path.stat().st_size else 0)
+            return file.read(MOST_BYTES), after
     except OSError:
-        return b""
+        return b"", 0
 
 
 def _row(line: bytes) -> dict[str, Any] | None:

@@ -85,7 +85,7 @@ def _save_interrupted(run: Run) -> None:
     run.loop.save()
     weights, kept = run.model.state_dict(), "best" if run.best else "last"
     if run.best is None and all(bool(torch.isfinite(tensor).all()) for tensor in weights.values()):
-        save_weights(run.folder.path, weights)
+        save_weights(run.folder.path, weights, run.progress.update)
     _write_summary(run, stopped="interrupted", weights=kept)
     run.display.log(f"saved at update {run.progress.update}; drawing the report; Ctrl-C again leaves at once")
     run.model.load_state_dict(load_weights(run.folder.path))
@@ -97,7 +97,7 @@ def _save_diverged(run: Run) -> None:
     """Keep the best weights; without an evaluation, those of the newest finite checkpoint, or the initial ones."""
     finite = [checkpoint for checkpoint in run.checkpoints.all() if checkpoint.finite and not checkpoint.damage()]
     if run.best is None and finite:
-        save_weights(run.folder.path, finite[-1].weights())
+        save_weights(run.folder.path, finite[-1].weights(), finite[-1].update)
     run.model.load_state_dict(load_weights(run.folder.path))
     _draw_plots(run)
     _write_summary(run, stopped="diverged", weights="best" if run.best else "last")
@@ -131,7 +131,7 @@ def _finish(run: Run, reason: str) -> None:
         display.log(f"average of the last {len(chosen)} weights: {training.metric} {figure:.4g} (best: {value:.4g})")
         if is_better(training.metric, figure, value):
             weights, kind, value = averaged, "averaged", figure
-    save_weights(folder.path, weights)
+    save_weights(folder.path, weights, int(best["update"]) if kind == "best" else None)
     run.model.load_state_dict(weights)
     _draw_plots(run)
     _write_summary(run, stopped=reason, weights=kind, value=value, ended=True)

@@ -107,7 +107,7 @@ class Evaluator:
         """Write samples and metrics, save the weights if they are the best so far, and show the evaluation."""
         best = best_evaluation(progress.history, self.config.training.metric)
         if best is row:
-            save_weights(self.folder.path, self.generator.model.state_dict())
+            save_weights(self.folder.path, self.generator.model.state_dict(), progress.update)
         lines = [
             {"update": progress.update, "source": source, "references": list(references), "output": output}
             for source, output, references in samples

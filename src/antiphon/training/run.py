@@ -224,7 +224,8 @@ def _prepare_folder(run: Run, prepared: Prepared) -> None:
         intact = (each for each in run.checkpoints.all() if each.update == update and not each.damage())
         checkpoint = next(intact, None)
         weights = checkpoint.weights() if checkpoint else model.state_dict()
-        save_model(run.folder.path, run.config, weights, prepared.source, prepared.target_tokenizer)
+        at = checkpoint.update if checkpoint else run.progress.update
+        save_model(run.folder.path, run.config, weights, prepared.source, prepared.target_tokenizer, at)
     run.folder.rewind(update=run.progress.update, history=run.progress.history, best=update)
     run.display.log(
         f"{_describe_data(run.config.data, prepared)}; {model.parameter_count:,} parameters; "

@@ -1,40 +1,38 @@
 // The answer: what is wrong with it, the n best, and its beam.
 
 import {Beam} from "./beam.js";
-import {fill, h, heat, isEnd, number, probability, s, shown, table, textWidth} from "./dom.js";
+import {fill, h, heat, isEnd, link, number, probability, rect, s, shown, svg, table, text, textWidth} from "./dom.js";
 import {facts, state, steer} from "./store.js";
 
 /** The first view. */
 export class Answer {
   constructor() {
-    this.flags = h("ul", {class: "flags", "aria-label": "Flags"});
-    this.best = h("div", {class: "best"});
+    this.flags = h("ul.flags", {"aria-label": "Flags"});
+    this.best = h("div.best");
     this.beam = new Beam({compact: true});
-    this.beamPart = h("section", {class: "part"}, h("h3", {}, "How it was found"), this.beam.element);
-    this.element = h("div", {class: "answer-view"}, this.flags, this.best, this.beamPart);
+    this.beamPart = h("section.part", h("h3", "How it was found"), this.beam.element);
+    this.element = h("div.answer-view", this.flags, this.best, this.beamPart);
   }
 
-  update(changed) {
+  update() {
     const {result} = state;
     const output = result?.output;
-    if (output) {
-      fill(this.flags, output.flags.map((flag) => h("li", {}, flag)));
-      fill(this.best, this.nBest(output));
-    } else if (!result || result.error) {
-      fill(this.flags);
-      fill(this.best);
+    if (output || !result || result.error) { // until another answer comes, the one before stays
+      fill(this.flags, output?.flags.map((flag) => h("li", flag)));
+      fill(this.best, output && this.nBest(output));
     }
-    this.beamPart.toggleAttribute("hidden", Boolean(facts()?.unwatchable) || !result || Boolean(result.error));
-    this.beam.update(changed);
+    this.beamPart.hidden = Boolean(!result || result.error || facts().unwatchable);
+    this.beam.update();
   }
 
   nBest(output) {
-    const answers = output.alternatives ?? [];
-    if (answers.length < 2) return null;
-    const others = answers.slice(1, 10);
-    return [h("h3", {}, "Other answers"), h("ol", {class: "ranking", start: 2}, others.map((one) => h("li", {},
-      one.token_ids ? h("button", {type: "button", class: "plain", title: "Lock this answer", onclick: () => steer(one.token_ids.filter((_, place) => !isEnd(one.tokens[place])))}, differing(one.text, output.text)) : h("span", {}, differing(one.text, output.text)),
-      h("span", {class: "figure"}, number(one.score)))))];
+    const others = output.alternatives?.slice(1, 10) ?? [];
+    const lock = ({tokens, token_ids: ids}) => steer(ids.filter((_, place) => !isEnd(tokens[place])));
+    return others.length > 0 && [h("h3", "Other answers"), h("ol.ranking", {start: 2}, others.map((one) => {
+      const button = link(differing(one.text, output.text), () => lock(one));
+      button.title = "Lock this answer";
+      return h("li", button, h("span.figure", number(one.score)));
+    }))];
   }
 
   /** The tokens of the answer over their probabilities, as a picture of its own. */
@@ -46,14 +44,12 @@ export class Answer {
       const p = Math.exp(output.log_probs[place]);
       const width = Math.max(34, textWidth(shown(token), 20, 400) + 8);
       const group = s("g", {transform: `translate(${x} 0)`},
-        s("text", {x: width / 2, y: 34, class: "answer-token"}, shown(token)),
-        s("rect", {x: 2, y: 44, width: width - 4, height: 5, class: "track"}),
-        s("rect", {x: 2, y: 44, width: (width - 4) * p, height: 5, fill: heat(0.25 + 0.75 * p)}),
-        s("text", {x: width / 2, y: 66, class: "small"}, probability(p)));
+        text("answer-token", width / 2, 34, shown(token)), rect(2, 44, width - 4, 5, {class: "track"}),
+        rect(2, 44, (width - 4) * p, 5, {fill: heat(0.25 + 0.75 * p)}), text("small", width / 2, 66, probability(p)));
       x += width + 8;
       return group;
     });
-    return s("svg", {viewBox: `0 0 ${x + 4} 80`, width: x + 4, height: 80}, tokens);
+    return svg("", x + 4, 80, "The answer", tokens);
   }
 
   table() {
@@ -67,8 +63,8 @@ export class Answer {
 }
 
 /** The words of a text; those that another one does not have in this order stand out. */
-export function differing(text, other) {
-  const [words, others] = [text.split(" "), other.split(" ")];
+export function differing(answer, other) {
+  const [words, others] = [answer.split(" "), other.split(" ")];
   const common = longestCommon(words, others);
   const runs = [];
   words.forEach((word, place) => {
@@ -76,7 +72,7 @@ export function differing(text, other) {
     if (runs.at(-1)?.same === same) runs.at(-1).words.push(word);
     else runs.push({same, words: [word]});
   });
-  return runs.flatMap(({same, words: run}, place) => [place ? " " : "", same ? run.join(" ") : h("mark", {}, run.join(" "))]);
+  return runs.flatMap(({same, words: run}, place) => [place ? " " : "", same ? run.join(" ") : h("mark", run.join(" "))]);
 }
 
 /** The places of the words that stand in both lists in the same order. */

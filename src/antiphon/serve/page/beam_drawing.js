@@ -1,18 +1,18 @@
 // A search tree as SVG: it grows by adding nodes, and what stands stays.
 
 import {BOX, arc, layout} from "./beam_layout.js";
-import {fill, isEnd, number, probability, s, shown} from "./dom.js";
+import {fill, isEnd, number, probability, rect, s, setAttributes, shown} from "./dom.js";
 import {path} from "./search.js";
 
 /** A drawing of the nodes of a search; `handlers` has chosen(node), pointed(node or null). */
 export class BeamDrawing {
   constructor(handlers) {
     this.handlers = handlers;
-    this.ghosts = s("g", {class: "ghosts"});
-    this.arcs = s("g", {class: "arcs"});
-    this.boxes = s("g", {class: "boxes"});
-    this.rule = s("line", {class: "strip"});
-    this.svg = s("svg", {class: "beam", role: "group", "aria-label": "The search tree"}, this.ghosts, this.rule, this.arcs, this.boxes);
+    this.ghosts = s("g.ghosts");
+    this.arcs = s("g.arcs");
+    this.boxes = s("g.boxes");
+    this.rule = s("line.strip");
+    this.svg = s("svg.beam", {role: "group", "aria-label": "The search tree"}, this.ghosts, this.rule, this.arcs, this.boxes);
     this.drawn = new Map(); // id of a node → {arc, box, label, sum}
     this.nodes = [];
     this.place = layout([], 1);
@@ -28,7 +28,7 @@ export class BeamDrawing {
     this.place = layout(nodes, beam);
     const visible = nodes.filter((node) => node.step <= until);
     const ids = new Set(visible.map((node) => node.id));
-    for (const [id, parts] of this.drawn) if (id !== "root" && !ids.has(id)) this.remove(id, parts);
+    for (const id of this.drawn.keys()) if (id !== "root" && !ids.has(id)) this.remove(id);
     if (nodes.length && !this.drawn.has("root")) this.addRoot();
     for (const node of visible) if (!this.drawn.has(node.id)) this.add(node);
     for (const node of visible) this.mark(node, marks);
@@ -43,33 +43,33 @@ export class BeamDrawing {
     this.height = 0;
   }
 
-  remove(id, parts) {
-    parts.arc.remove();
-    parts.box.remove();
+  remove(id) {
+    const {arc: line, box} = this.drawn.get(id);
+    line.remove();
+    box.remove();
     this.drawn.delete(id);
   }
 
   addRoot() {
     const {x, y, width} = this.place.root;
-    const box = s("g", {class: "node root", transform: `translate(${x} ${y})`},
-      s("rect", {width, height: BOX, rx: 7}), s("text", {x: width / 2, y: 23, class: "token"}, "<s>"));
+    const box = s("g.node.root", {transform: `translate(${x} ${y})`},
+      rect(0, 0, width, BOX, {rx: 7}), s("text.token", {x: width / 2, y: 23}, "<s>"));
     this.boxes.append(box);
     this.drawn.set("root", {arc: box, box});
   }
 
   add(node) {
     const at = this.place.boxes.get(node.id);
-    const from = node.parent === null ? this.place.root : this.place.boxes.get(node.parent);
-    const label = s("text", {x: at.x - 6, y: at.y + BOX / 2 - 5, class: "step-value"});
-    const line = s("g", {class: "arc"}, s("path", {d: arc(from, at)}), label);
-    const sum = s("text", {x: at.width / 2, y: 29, class: "sum"});
+    const label = s("text.step-value", {x: at.x - 6, y: at.y + BOX / 2 - 5});
+    const line = s("g.arc", s("path", {d: arc(before(this.place, node), at)}), label);
+    const sum = s("text.sum", {x: at.width / 2, y: 29});
     const now = () => this.nodes[node.id]; // the whole trace, at the end, has nodes of its own
     const box = s("g", {
       class: "node", transform: `translate(${at.x} ${at.y})`, tabindex: -1, role: "button", "data-id": node.id,
       onclick: () => this.handlers.chosen(now()), onpointerenter: () => this.point(now()), onpointerleave: () => this.point(null),
       onfocus: () => this.point(now()), onblur: () => this.point(null), onkeydown: (event) => this.move(event, now()),
-    }, s("rect", {width: at.width, height: BOX, rx: isEnd(node.token) ? 0 : 7}), s("text", {x: at.width / 2, y: 15, class: "token"}, shown(node.token)), sum,
-    s("circle", {class: "greedy-dot", cx: at.width, cy: 0, r: 3.5}));
+    }, rect(0, 0, at.width, BOX, {rx: isEnd(node.token) ? 0 : 7}), s("text.token", {x: at.width / 2, y: 15}, shown(node.token)), sum,
+    s("circle.greedy-dot", {cx: at.width, cy: 0, r: 3.5}));
     this.arcs.append(line);
     this.boxes.append(box);
     const parts = {arc: line, box, label, sum};
@@ -94,11 +94,11 @@ export class BeamDrawing {
   mark(node, {winner, greedy, locked}) {
     const parts = this.drawn.get(node.id);
     const {arc: line, box} = parts;
-    const names = [node.status, winner.has(node.id) && "winner", greedy.has(node.id) && "greedy", locked > node.step && "locked"].filter(Boolean);
-    if (parts.names === names.join(" ")) return;
-    parts.names = names.join(" ");
-    line.setAttribute("class", `arc ${names.join(" ")}`);
-    box.setAttribute("class", `node ${names.join(" ")}`);
+    const names = [node.status, winner.has(node.id) && "winner", greedy.has(node.id) && "greedy", locked > node.step && "locked"].filter(Boolean).join(" ");
+    if (parts.names === names) return;
+    parts.names = names;
+    line.setAttribute("class", `arc ${names}`);
+    box.setAttribute("class", `node ${names}`);
     if (winner.has(node.id)) this.arcs.append(line); // above the paler ones
   }
 
@@ -110,15 +110,14 @@ export class BeamDrawing {
     const gone = nodes.filter((node) => node.status !== "pruned" && !here.has(pathKey(nodes, node)));
     fill(this.ghosts, gone.map((node) => {
       const at = place.boxes.get(node.id);
-      const from = node.parent === null ? place.root : place.boxes.get(node.parent);
-      return [s("path", {d: arc(from, at)}), s("rect", {x: at.x, y: at.y, width: at.width, height: BOX, rx: 7})];
+      return [s("path", {d: arc(before(place, node), at)}), rect(at.x, at.y, at.width, BOX, {rx: 7})];
     }));
     this.ghostWidth = gone.length ? place.width : 0;
     this.resize();
   }
 
   point(node) {
-    const on = new Set(node ? path(this.nodes, node).map((one) => one.id) : []);
+    const on = new Set(path(this.nodes, node).map((one) => one.id));
     for (const [id, {arc: line, box}] of this.drawn) {
       line.classList.toggle("pointed", on.has(id));
       box.classList.toggle("pointed", on.has(id));
@@ -130,7 +129,7 @@ export class BeamDrawing {
   move(event, node) {
     if (event.key === "Enter" || event.key === " ") {
       event.preventDefault();
-      return this.handlers.chosen(node);
+      this.handlers.chosen(node);
     }
     const row = this.nodes.filter((one) => one.step === node.step && this.drawn.has(one.id));
     const place = row.indexOf(node);
@@ -142,7 +141,6 @@ export class BeamDrawing {
     }[event.key]?.();
     if (event.key.startsWith("Arrow")) event.preventDefault();
     if (next) this.focus(next.id);
-    return null;
   }
 
   /** One node takes part in the order of the Tab key: this one, or quietly only if none has the focus. */
@@ -159,12 +157,12 @@ export class BeamDrawing {
     const {width, height, strip} = this.place;
     this.width = Math.max(width, this.ghostWidth ?? 0);
     this.height = Math.max(this.height, height);
-    const attributes = {viewBox: `0 0 ${this.width} ${this.height}`, width: this.width * this.zoom, height: this.height * this.zoom};
-    for (const [name, value] of Object.entries(attributes)) this.svg.setAttribute(name, value);
-    const line = {x1: 0, x2: this.width, y1: strip, y2: strip};
-    for (const [name, value] of Object.entries(line)) this.rule.setAttribute(name, value);
+    setAttributes(this.svg, {viewBox: `0 0 ${this.width} ${this.height}`, width: this.width * this.zoom, height: this.height * this.zoom});
+    setAttributes(this.rule, {x1: 0, x2: this.width, y1: strip, y2: strip});
   }
 }
+
+const before = ({root, boxes}, node) => (node.parent === null ? root : boxes.get(node.parent));
 
 const pathKey = (nodes, node) => path(nodes, node).map((one) => one.token_id).join(" ");
 

@@ -11,28 +11,26 @@ const ROOT = 34;
 const MARGIN = 14;
 const STRIP = 0.3; // rows between the frontier and the pruned candidates
 
-/** {boxes, width, height, columns, strip}: x is the step, y the rank; pruned candidates stand below the frontier. */
+/** {root, boxes, width, height, strip}: x is the step, y the rank; pruned candidates stand below the frontier. */
 export function layout(nodes, beam) {
   const steps = [];
   for (const node of nodes) (steps[node.step] ??= []).push(node);
   const boxes = new Map();
-  const columns = [];
   let [x, rows] = [MARGIN + ROOT + GAP, beam];
-  steps.forEach((column, step) => {
+  for (const column of steps) {
     const width = Math.max(NARROWEST, ...column.map((node) => textWidth(shown(node.token), 14, 600) + 18));
     let [row, below] = [0, 0];
     const kept = column.filter((node) => node.status !== "pruned").length;
     const first = Math.max(beam, kept) + STRIP;
     for (const node of column) {
       const place = node.status === "pruned" ? first + below++ : row++;
-      boxes.set(node.id, {node, x, y: MARGIN + place * ROW, width, rank: node.rank ?? row + below - 1});
+      boxes.set(node.id, {node, x, y: MARGIN + place * ROW, width});
       rows = Math.max(rows, place + 1);
     }
-    columns[step] = {x, width};
     x += width + GAP;
-  });
+  }
   const root = {x: MARGIN, y: MARGIN, width: ROOT};
-  return {root, boxes, columns, width: x - GAP + MARGIN, height: 2 * MARGIN + rows * ROW, strip: MARGIN + (beam + STRIP / 2) * ROW - (ROW - BOX) / 2};
+  return {root, boxes, width: x - GAP + MARGIN, height: 2 * MARGIN + rows * ROW, strip: MARGIN + (beam + STRIP / 2) * ROW - (ROW - BOX) / 2};
 }
 
 /** The arc into a box from its parent. */

@@ -1,49 +1,81 @@
 // Attention over what is no text: a picture word by word, and a spectrogram over time.
 
-import {calm, fill, h, number, s, shown, theme} from "./dom.js";
-import {facts, state} from "./store.js";
+import {calm, fill, h, number, rect, s, shown, svg, textWidth, theme} from "./dom.js";
+import {state} from "./store.js";
 
 const PAUSE = 700; // milliseconds a word, when it is played
+const LINE = 20; // height of a line of words above a spectrogram
+const LINES = 8; // at most
+const room = () => document.getElementById("view").clientWidth; // in pixels
 
 /** The drawing of weights [T][S] over the sources that are files; `choose(place)` selects a word. */
-export function drawOver({weights, rows, files: spans, signed}, source, choose) {
-  if (!source) return h("p", {class: "quiet"}, "…");
-  if (source.error) return h("p", {class: "quiet"}, source.error.message);
+export function drawOver({weights, rows, files: spans, signed, words}, source, choose) {
+  if (!source) return h("p.quiet", "…");
+  if (source.error) return h("p.quiet", source.error.message);
   const parts = spans.map((span) => ({span, read: source.sources[span.source]})).filter(({span}) => span.kind !== "text");
   const most = Math.max(...parts.flatMap(({span}) => weights.flatMap((row) => row.slice(span.first, span.last + 1))));
   const count = Math.max(...parts.map(({span}) => span.last - span.first + 1));
   const top = Math.max(most, signed ? 0.1 : Math.min(1, 4 / count)); // weights that are all alike do not look like a finding
   const place = Math.min(state.position, rows.length - 1);
-  const large = parts.map(({span, read}) => over(span, read, weights[place], top, true));
-  const strip = h("div", {class: "film"}, rows.map((name, t) => h("button", {type: "button", class: t === place ? "film-frame here" : "film-frame", "aria-pressed": String(t === place), onclick: () => choose(t)},
-    parts.map(({span, read}) => over(span, read, weights[t], top, false)), h("span", {}, shown(name)))));
-  return h("div", {class: "over-view"},
-    h("div", {class: "controls"}, player(rows.length, choose), h("span", {class: "quiet"}, signed ? `the brighter, the more log p falls without it; full brightness is ${number(top)}` : `the brighter, the more attention; full brightness is ${number(top)}`, parts.some(({span}) => span.kind === "image") ? "; a cell has also seen its surroundings" : "")),
-    large, h("p", {class: "over-word"}, rows.slice(0, place + 1).map((name, t) => h("span", {class: t === place ? "now" : ""}, `${shown(name)} `))), strip);
+  const groups = words ?? rows.map((text, t) => ({text, first: t, last: t}));
+  const large = parts.map(({span, read}) => over(span, read, weights[place], top, (w) => timed(groups, weights.map((row) => row.slice(span.first, span.last + 1)), w, place, choose)));
+  const strip = h("div.film", rows.map((name, t) => h("button", {class: t === place ? "film-frame here" : "film-frame", "aria-pressed": String(t === place), onclick: () => choose(t)},
+    parts.map(({span, read}) => over(span, read, weights[t], top)), h("span", shown(name)))));
+  return h("div.over-view",
+    h("div.controls", player(rows.length, choose), h("span.quiet", signed ? `the brighter, the more log p falls without it; full brightness is ${number(top)}` : `the brighter, the more attention; full brightness is ${number(top)}`, parts.some(({span}) => span.kind === "image") ? "; a cell has also seen its surroundings" : "")),
+    large, h("p.over-word", rows.slice(0, place + 1).map((name, t) => h("span", {class: t === place ? "now" : ""}, `${shown(name)} `))), strip);
 }
 
-function over(span, read, weights, top, large) {
+/** `above` makes what stands above a spectrogram of a width; only the large drawing has it. */
+function over(span, read, weights, top, above) {
   const mine = weights.slice(span.first, span.last + 1);
-  return span.kind === "audio" || !read.picture ? overSound(read, mine, top, large) : overImage(span, read, mine, top, large);
+  return span.kind === "audio" || !read.picture ? overSound(read, mine, top, above) : overImage(span, read, mine, top, Boolean(above));
 }
 
 /** A picture, dimmed where the model does not look. */
 function overImage({grid}, {picture, width, height}, weights, top, large) {
   const [rows, columns] = grid;
-  const scale = large ? Math.min(520 / width, 420 / height) : Math.min(96 / width, 80 / height);
+  const scale = large ? Math.min(520 / width, room() / width, 420 / height) : Math.min(96 / width, 80 / height);
   const [w, t] = [width * scale, height * scale];
-  const cells = weights.map((value, index) => s("rect", {x: ((index % columns) * w) / columns, y: (Math.floor(index / columns) * t) / rows, width: w / columns, height: t / rows, class: "dim", "fill-opacity": (0.85 * (1 - Math.min(1, value / top))).toFixed(3)}, large ? s("title", {}, number(value, 3)) : null));
-  return s("svg", {class: large ? "over" : "over small-over", viewBox: `0 0 ${w} ${t}`, width: w, height: t, role: "img", "aria-label": "The picture, brighter where the model looks"}, s("image", {href: large ? picture : picture, width: w, height: t, preserveAspectRatio: "none"}), cells);
+  const [wide, high] = [w / columns, t / rows];
+  const cells = weights.map((value, index) => rect((index % columns) * wide, Math.floor(index / columns) * high, wide, high, {class: "dim", "fill-opacity": (0.85 * (1 - Math.min(1, value / top))).toFixed(3)}, large && s("title", number(value, 3))));
+  return svg(large ? "over" : "over.small-over", w, t, "The picture, brighter where the model looks", s("image", {href: picture, width: w, height: t, preserveAspectRatio: "none"}), cells);
 }
 
-/** A spectrogram with the attention over time below it. */
-function overSound({values, frames, bands, seconds}, weights, top, large) {
-  const [w, t, band] = large ? [900, 160, 70] : [96, 40, 24];
+/** A spectrogram with the attention over time below it, and above it the words at their times. */
+function overSound({values, frames, bands, seconds}, weights, top, above) {
+  const [w, t, band] = above ? [Math.min(900, room()), 160, 70] : [96, 40, 24];
+  const words = above?.(w);
+  const y = words?.height ?? 0;
+  const height = y + t + band + (above ? 24 : 0);
   const points = weights.map((value, j) => `${(((j + 0.5) * w) / weights.length).toFixed(1)} ${(t + band - band * Math.min(1, value / top)).toFixed(1)}`);
-  const ticks = large && seconds ? [0, 0.25, 0.5, 0.75, 1].map((share) => s("text", {x: share * w, y: t + band + 18, class: `small ${share === 0 ? "start" : share === 1 ? "end" : ""}`}, `${number(seconds * share)} s`)) : null;
-  return s("svg", {class: large ? "over" : "over small-over", viewBox: `0 0 ${w} ${t + band + (large ? 24 : 0)}`, width: w, height: t + band + (large ? 24 : 0), role: "img", "aria-label": "The spectrogram and, below it, the attention over time"},
-    s("image", {href: spectrogram(values, frames, bands), width: w, height: t, preserveAspectRatio: "none", class: "spectrogram"}),
-    s("path", {d: `M0 ${t + band}L${points.join("L")}L${w} ${t + band}Z`, class: "curve"}), ticks);
+  const ticks = above && seconds ? [0, 0.25, 0.5, 0.75, 1].map((share) => s("text", {x: share * w, y: t + band + 18, class: `small ${share === 0 ? "start" : share === 1 ? "end" : ""}`}, `${number(seconds * share)} s`)) : null;
+  return svg(above ? "over" : "over.small-over", w, height, above ? "Words above the time at which the model looked; the spectrogram; and, below it, the attention over time" : "The spectrogram and the attention over time",
+    words?.drawn, s("g", {transform: `translate(0 ${y})`}, s("image", {href: spectrogram(values, frames, bands), width: w, height: t, preserveAspectRatio: "none"}),
+      s("path", {d: `M0 ${t + band}L${points.join("L")}L${w} ${t + band}Z`, class: "curve"}), words?.now === undefined ? null : s("line.looked", {x1: words.now, x2: words.now, y1: 0, y2: t}), ticks));
+}
+
+/** Each word above the time at which its tokens looked most; where one has no room, it stands a line higher. */
+function timed(words, weights, w, place, choose) {
+  const lines = []; // where the last word of each ends
+  const found = words.map(({text, first, last}) => {
+    const sums = weights[0].map((_, j) => weights.slice(first, last + 1).reduce((sum, row) => sum + row[j], 0));
+    return {name: shown(text), first, here: first <= place && place <= last, at: ((sums.indexOf(Math.max(...sums)) + 0.5) * w) / sums.length};
+  }).sort((one, other) => one.at - other.at);
+  for (const word of found) {
+    const width = textWidth(word.name, 14, 600) + 10;
+    word.x = Math.max(width / 2, Math.min(w - width / 2, word.at));
+    const free = lines.findIndex((end) => end <= word.x - width / 2);
+    word.line = free < 0 ? lines.length : free;
+    if (word.line < LINES) lines[word.line] = word.x + width / 2;
+  }
+  const height = lines.length * LINE + 8;
+  const rest = found.filter(({line}) => line === LINES);
+  const now = found.find(({here}) => here);
+  return {height, now: now?.at, drawn: [
+    found.filter(({line}) => line < LINES).map(({name, first, here, x, line}) => s("text", {x, y: height - 14 - line * LINE, class: here ? "timed here" : "timed", onclick: () => choose(first)}, name)),
+    found.map(({at, here}) => s("line", {class: here ? "looked" : "tick", x1: at, x2: at, y1: height - 7, y2: height})),
+    rest.length ? s("text.small.end", {x: w, y: 12}, `and ${rest.length} more`, s("title", rest.map(({name}) => name).join(" "))) : null]};
 }
 
 const painted = new Map(); // spectrograms as data: URLs
@@ -68,21 +100,19 @@ function spectrogram(values, frames, bands) {
   return painted.get(key);
 }
 
-let timer = 0;
+let [timer, playing] = [0, false];
 
-/** Walks through the words. */
+/** Walks through the words, as long as this view is shown. */
 function player(count, choose) {
   clearTimeout(timer);
-  const button = h("button", {type: "button", class: "play-words", "aria-label": state.playing ? "Pause" : "Play", onclick: () => {
-    state.playing = !state.playing;
-    if (!state.playing) clearTimeout(timer);
-    choose(state.playing ? 0 : state.position);
-  }}, state.playing ? "❙❙" : "▶");
-  if (state.playing && state.position + 1 < count) timer = setTimeout(() => choose(state.position + 1), calm() ? 2 * PAUSE : PAUSE);
-  else state.playing = false;
-  if (!state.playing) fill(button, "▶");
-  return button;
+  const next = () => {
+    playing = state.view === "attention";
+    if (playing) choose(state.position + 1);
+  };
+  playing &&= state.position + 1 < count;
+  if (playing) timer = setTimeout(next, calm() ? 2 * PAUSE : PAUSE);
+  return h("button.play-words", {"aria-label": playing ? "Pause" : "Play", onclick: () => {
+    playing = !playing;
+    choose(playing ? 0 : state.position);
+  }}, playing ? "❙❙" : "▶");
 }
-
-/** True if the model reads something that is no text. */
-export const readsFiles = () => facts().sources.some((source) => source.kind !== "text");

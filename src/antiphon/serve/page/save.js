@@ -1,9 +1,8 @@
 // Saving a view: SVG, PNG, JSON, one HTML file; and the request behind it.
 
-import {asCode, last} from "./api.js";
-import {copy, fill, h} from "./dom.js";
+import {asCode} from "./api.js";
+import {choice, copy, fill, h, setAttributes} from "./dom.js";
 
-const KINDS = ["SVG", "PNG", "JSON", "HTML"];
 let opened = null;
 
 /** A small panel under a button of the frame; a second click closes it. */
@@ -11,7 +10,7 @@ function panel(button, label, ...content) {
   const again = opened?.button === button;
   close();
   if (again) return;
-  const element = h("div", {class: "panel", role: "dialog", "aria-label": label}, content);
+  const element = h("div.panel", {role: "dialog", "aria-label": label}, content);
   button.closest("header").append(element);
   button.setAttribute("aria-expanded", "true");
   opened = {button, element};
@@ -40,27 +39,27 @@ addEventListener("keydown", (event) => {
 export function openSave(button, view, {view: name, model}) {
   const picture = view.picture?.();
   const data = view.data?.();
-  if (!picture && !data) return panel(button, "Save", h("p", {}, "There is nothing to save yet."));
+  if (!picture && !data) return panel(button, "Save", h("p", "There is nothing to save yet."));
   const title = `${model}-${name}`;
-  const kinds = KINDS.filter((kind) => (kind === "SVG" || kind === "PNG" ? picture : true));
-  return panel(button, "Save", h("p", {}, "Save this view as"), h("p", {class: "row"}, kinds.map((kind) => h("button", {type: "button", onclick: async () => {
+  const kinds = Object.keys(SAVE).filter((kind) => (kind === "JSON" ? data : kind === "HTML" || picture));
+  panel(button, "Save", h("p", "Save this view as"), h("p.row", kinds.map((kind) => h("button", {onclick: async () => {
     await SAVE[kind](title, picture, data, view.table?.());
     close(true);
   }}, kind))));
 }
 
 /** The panel with the request behind the page. */
-export function openCode(button) {
-  if (!last.body) return panel(button, "Request", h("p", {}, "Nothing has been asked yet."));
-  const code = asCode(last.path, last.body);
-  const text = h("pre", {tabindex: 0});
-  const shown = (name) => {
-    fill(text, code[name]);
+export function openCode(button, request) {
+  if (!request) return panel(button, "Request", h("p", "Nothing has been asked yet."));
+  const code = asCode(request);
+  const pre = h("pre", {tabindex: 0});
+  const tabs = Object.keys(code).map((name) => choice(name, false, () => show(name)));
+  const show = (name) => {
+    fill(pre, code[name]);
     for (const tab of tabs) tab.setAttribute("aria-pressed", String(tab.textContent === name));
   };
-  const tabs = Object.keys(code).map((name) => h("button", {type: "button", onclick: () => shown(name)}, name));
-  panel(button, "The request behind this page", h("p", {class: "row"}, tabs, h("button", {type: "button", onclick: () => copy(text.textContent)}, "copy")), text);
-  return shown("curl");
+  panel(button, "The request behind this page", h("p.row", tabs, h("button", {onclick: () => copy(pre.textContent)}, "copy")), pre);
+  show("curl");
 }
 
 const SAVE = {
@@ -77,14 +76,14 @@ function download(name, type, content) {
 }
 
 /** The text of the picture with its styles and colours in it; as text, for a style element would break the policy. */
-export async function standalone(picture) {
+async function standalone(picture) {
   const clone = picture.cloneNode(true);
   const css = await (await fetch("/page/figures.css")).text();
   const here = getComputedStyle(document.documentElement);
   const values = [...new Set(`${css} ${clone.outerHTML}`.match(/--[\w-]+/g))].map((name) => `${name}: ${here.getPropertyValue(name)}`).join("; ");
   for (const image of clone.querySelectorAll("image")) image.setAttribute("href", await embedded(image.getAttribute("href")));
   const [, , width, height] = clone.getAttribute("viewBox").split(/\s+/);
-  for (const [name, value] of Object.entries({xmlns: "http://www.w3.org/2000/svg", width, height})) clone.setAttribute(name, value);
+  setAttributes(clone, {xmlns: "http://www.w3.org/2000/svg", width, height});
   const style = `<style>svg { ${values}; font-family: system-ui, sans-serif; background: ${here.getPropertyValue("--ground")} }\n${css}</style>`;
   return new XMLSerializer().serializeToString(clone).replace(">", () => `>${style}`);
 }
@@ -117,9 +116,9 @@ const LAYOUT = "body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; m
 
 /** One file without scripts and without anything from elsewhere: the picture, its table, its data. */
 async function onePage(title, picture, data, rows) {
-  const folded = (name, content) => h("details", {}, h("summary", {}, name), content);
-  const body = [h("h1", {}, title), rows ? folded("As a table", rows) : null, folded("Data", h("pre", {}, JSON.stringify(data, null, 1)))];
+  const folded = (name, content) => h("details", h("summary", name), content);
+  const body = [h("h1", title), rows ? folded("As a table", rows) : null, folded("Data", h("pre", JSON.stringify(data, null, 1)))];
   const [heading, ...rest] = body.filter(Boolean).map((element) => element.outerHTML);
-  const head = `<meta charset="utf-8"><title>${h("p", {}, title).innerHTML}</title><style>${LAYOUT}</style>`;
+  const head = `<meta charset="utf-8"><title>${h("p", title).innerHTML}</title><style>${LAYOUT}</style>`;
   return `<!doctype html>\n<html lang="en"><head>${head}</head><body>${heading}${picture ? await standalone(picture) : ""}${rest.join("")}</body></html>`;
 }

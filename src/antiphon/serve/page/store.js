@@ -19,7 +19,7 @@ export const state = {
 
 const listeners = new Set();
 let ask = () => null; // searches for the answer
-const undone = []; // {prefix, inputs, options} before each steering
+const undone = []; // {prefix, ghost} before each steering
 
 /** Call `listener(changed)` after every change, with the set of changed names. */
 export function subscribe(listener) {
@@ -56,15 +56,15 @@ export function joined(tokens, model) {
 }
 
 /** The value of a search option: the chosen one, or the model's own. */
-export const option = (name) => state.options[name] ?? facts()?.decoding?.[name] ?? DEFAULTS[name];
-
+export const option = (name, model) => state.options[name] ?? own(name, model);
+const own = (name, model) => facts(model)?.decoding?.[name] ?? DEFAULTS[name];
 const DEFAULTS = {beam: 4, length_penalty: 1, temperature: 1, sample: false, seed: 0, patience: null};
 
 /** Set search options; those equal to the model's own are left out. */
 export function setOptions(patch) {
   const options = {...state.options, ...patch};
   for (const [name, value] of Object.entries(options)) {
-    if (value === null || value === (facts()?.decoding?.[name] ?? DEFAULTS[name])) delete options[name];
+    if (value === null || value === own(name)) delete options[name];
   }
   change({options}, {asks: true});
 }
@@ -102,6 +102,9 @@ export function address() {
   return `#${state.view}${query ? `?${query}` : ""}`;
 }
 
+/** Change what the view keeps in the address. */
+export const setParams = (patch) => change({params: {...state.params, ...patch}});
+
 /** The changes that an address asks for. */
 export function fromAddress(hash, models) {
   const [view, query = ""] = hash.replace(/^#/, "").split("?", 2);
@@ -118,6 +121,12 @@ export function fromAddress(hash, models) {
   if (parts.get("sample") === "true") options.sample = true;
   const params = {};
   for (const [key, value] of parts) if (key.startsWith(`${view}.`)) params[key.slice(view.length + 1)] = value;
-  const prefix = (parts.get("prefix") ?? "").split(".").map(Number).filter((id, _, all) => Number.isInteger(id) && all[0] !== 0);
-  return {view: view || "answer", model: model?.name ?? "", inputs, options, prefix, params, position: Number.parseInt(parts.get("at"), 10) || 0};
+  const prefix = (parts.get("prefix")?.match(/\d+/g) ?? []).map(Number);
+  return {view: view || "answer", model: model?.name ?? "", inputs, options, prefix, params, position: Math.max(0, Number.parseInt(parts.get("at"), 10) || 0)};
+}
+
+/** Begin with an example of the model where an address gives no input. */
+export function exemplify({model, inputs}) {
+  const [name] = Object.keys(inputs);
+  inputs[name] ||= facts(model)?.examples?.[0] ?? "";
 }

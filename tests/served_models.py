@@ -1,4 +1,4 @@
-"""Model folders that the tests serve: beside those of tiny_generators a picture, four sources, a tagger."""
+"""Model folders that the tests serve: beside those of tiny_generators pictures, sounds, four sources, labels, turns."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from tiny_models import fill
 from antiphon.config.schema import Config
 from antiphon.data.build_source import combine_sources, file_source
 from antiphon.data.source import SingleSource
+from antiphon.inference.conversation import TurnFormat
+from antiphon.inference.flags import FlagLimits
 from antiphon.model_folder import fresh_model, save_model
 
 __all__ = ["KINDS", "model_folder", "npy_bytes", "png_bytes", "wav_bytes"]
@@ -22,14 +24,16 @@ BAHDANAU = {"kind": "bahdanau", **RECURRENT}
 CELLS = {"kind": "cells", "channels": [3, 4], "blocks": 1, "dropout": 0.0}
 WORDS = {"kind": "text", "tokens": "words"}
 IMAGE = {"kind": "image", "height": 16, "width": 16, "colour": False}
+AUDIO = {"kind": "audio", "mels": 6}
 LINEAR = {"kind": "linear", "dropout": 0.0}
 KINDS: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
     "image": ([IMAGE], {"encoder": GRU, "front": CELLS, "decoder": BAHDANAU}),
+    "sound": ([AUDIO], {"encoder": GRU, "front": {**LINEAR, "stack": 4}, "decoder": BAHDANAU}),
     "several": (
         [
             {**WORDS, "column": "question"},
             {**IMAGE, "column": "picture"},
-            {"kind": "audio", "mels": 6, "column": "sound"},
+            {**AUDIO, "column": "sound"},
             {"kind": "features", "column": "array"},
         ],
         {"encoder": GRU, "front": [None, CELLS, LINEAR, LINEAR], "decoder": BAHDANAU},
@@ -40,6 +44,9 @@ KINDS: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
 
 def model_folder(kind: str, folder: Path) -> str:
     """A model that has learnt nothing, by its name here or in tiny_generators."""
+    if kind == "dialogue":  # of at most three turns
+        FlagLimits(turns=TurnFormat(" b ", 3)).save(folder := Path(tiny_folder("bahdanau", folder)))
+        return str(folder)
     if kind not in KINDS:
         return tiny_folder(kind, folder)
     sources, model = KINDS[kind]
