@@ -6,7 +6,8 @@ import {cut, figure, fill, h, number, s, table, textWidth} from "./dom.js";
 import {named} from "./search.js";
 import {change, enter, facts, state} from "./store.js";
 
-const [WIDTH, HEIGHT, EDGE] = [1080, 560, 40];
+const [HEIGHT, EDGE] = [560, 40];
+let WIDTH = 1080; // as wide as the page when the map is drawn, so that its text is not made smaller
 const COLOURS = ["var(--accent)", "var(--warn)", "var(--third)", "var(--fourth)", "var(--fifth)", "var(--ink-3)"];
 
 export class SentenceMap {
@@ -49,6 +50,7 @@ export class SentenceMap {
     try {
       const found = await post("/v1/map", {inputs: this.rows.map(({text, file}) => file?.base64 ?? text), ...named(state.model)});
       this.points = found.points;
+      WIDTH = Math.max(300, Math.min(1080, document.getElementById("view").clientWidth));
       this.shares = found.shares;
       fill(this.problem, found.flags?.join(" ") ?? "");
       this.zoom = {scale: 1, x: WIDTH / 2, y: HEIGHT / 2};
@@ -72,7 +74,7 @@ export class SentenceMap {
     const labels = [...new Set(this.rows.map(({label}) => label))].filter(Boolean);
     const colour = (label) => COLOURS[Math.max(0, labels.indexOf(label)) % COLOURS.length];
     const places = this.placed();
-    const taken = [];
+    const taken = places.filter(Boolean).map(([x, y]) => [x - 6, y - 6, x + 6, y + 6]); // by points and captions
     const points = places.map((at, index) => at && s("g", {class: "point", role: "button", tabindex: 0, "aria-label": this.rows[index].text, "data-index": index,
       onclick: () => this.answer(index), onpointerenter: () => fill(this.reading, this.rows[index].text), onfocus: () => fill(this.reading, this.rows[index].text), onkeydown: (event) => event.key === "Enter" && this.answer(index)},
     s("circle", {cx: at[0], cy: at[1], r: 6, fill: colour(this.rows[index].label)}), caption(this.rows[index].text, at, taken)));
