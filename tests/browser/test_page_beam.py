@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 from conftest import Open
 from playwright.sync_api import expect
@@ -306,6 +307,23 @@ def test_a_long_tree_has_a_strip_that_moves_it(tab: Open) -> None:
     for _ in range(4):
         page.button("Smaller").click()
     expect(strip).to_be_hidden()
+
+
+def test_no_label_of_a_large_tree_lies_on_another(tab: Open) -> None:
+    """A beam of ten over thirty steps; what stands in a node may not leave it either."""
+    page = tab().open("beam", **{"model": "bahdanau", "in": TEXT, "beam": 9, "max_length": 30, "length_penalty": 2})
+    boxes = np.array(
+        page.page.evaluate(
+            """() => [...document.querySelectorAll("#view svg.beam text")].map(one => one.getBoundingClientRect())
+                .map(box => [box.left, box.top, box.right, box.bottom])"""
+        )
+    )
+    shrunk = boxes + np.array([1, 3, -1, -3])  # a line of text is higher than its letters
+    for number, box in enumerate(shrunk[:-1]):
+        rest = shrunk[number + 1 :]
+        apart = (rest[:, 0] >= box[2]) | (rest[:, 2] <= box[0]) | (rest[:, 1] >= box[3]) | (rest[:, 3] <= box[1])
+        assert apart.all()
+    assert len(boxes) > 2 * 9 * 25
 
 
 def test_without_an_input_nothing_of_the_last_search_is_left(page: WatchedPage) -> None:

@@ -360,3 +360,9 @@ def test_two_runs_differ_in_some_keys_and_one_is_asked(tab: Open, lab: RunningSe
     assert (page.address["view"], page.address["model"]) == ("answer", "second")
     text = page.address["in"]  # an example of its own
     assert page.tokens == shown(ask(lab, "second", text)["tokens"])
+    assert page.find(".weights").count() == 0  # its training has ended
+    page.open("answer", **{"model": "halted", "in": text})
+    rows = {row["name"]: row for row in api(lab, "/v1/runs")["runs"]}
+    best, all_updates = rows["halted"]["best_update"], rows["first"]["update"]
+    assert page.text_of(".weights") == f"weights of update {best} of {all_updates}"
+    assert api(lab, "/v1/generate", model="halted", inputs=text)["update"] == best

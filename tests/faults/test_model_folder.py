@@ -16,7 +16,7 @@ from fault_runs import Baseline
 from antiphon.cli.main import run as command
 from antiphon.errors import ModelFolderError
 from antiphon.files import sha256
-from antiphon.model_folder import is_intact, load_model, load_weights, save_weights
+from antiphon.model_folder import is_intact, load_model, load_weights, save_weights, weights_update
 
 FILES = ["config.yaml", "model.json", "model.safetensors", "tokenizer.source.json", "tokenizer.target.json"]
 
@@ -170,6 +170,7 @@ def test_a_kill_between_the_two_writes_leaves_a_whole_folder(model: Path, monkey
     from antiphon import model_folder as module
 
     old = (model / "model.safetensors").read_bytes()
+    before = weights_update(model, sha256(model / "model.safetensors"))
 
     def killed(path: Path, content: bytes) -> None:  # noqa: ARG001
         raise KeyboardInterrupt
@@ -179,6 +180,19 @@ def test_a_kill_between_the_two_writes_leaves_a_whole_folder(model: Path, monkey
         save_weights(model, {name: tensor + 1.0 for name, tensor in load_weights(model).items()})
     assert (model / "model.safetensors").read_bytes() == old
     assert is_intact(model)
+    assert weights_update(model, sha256(model / "model.safetensors")) == before
+
+
+def test_the_folder_says_from_which_update_its_weights_are(model: Path) -> None:
+    def update() -> int | None:
+        return weights_update(model, sha256(model / "model.safetensors"))
+
+    weights = load_weights(model)
+    for given in (340, None):
+        save_weights(model, {name: tensor + 1.0 for name, tensor in weights.items()}, given)
+        assert update() == given
+    (model / "model.json").write_text("{}")
+    assert update() is None
 
 
 @pytest.mark.parametrize("verb", ["generate", "explain", "evaluate", "score"])

@@ -17,7 +17,10 @@ from running_server import RunningServer, serving
 from tiny_generators import tiny_folder, tiny_generator
 from tiny_models import fill
 
+from antiphon.config.schema import Config
 from antiphon.model_folder import save_model
+from antiphon.reports.run_record import RunRecord
+from antiphon.serve.model_facts import planned_updates
 
 WAITS = 120.0  # seconds after which something that does not happen counts as broken
 TRAINING = """
@@ -155,9 +158,28 @@ def test_better_weights_are_loaded(runs: RunningServer, root: Path) -> None:
     assert opened(runs, "two")["sha256"] == before["sha256"]
     made = tiny_generator("transformer")
     fill(made.model, scale=0.3)
-    save_model(root / "two", made.config, made.model.state_dict(), made.source_tokenizer, made.target_tokenizer)
+    save_model(root / "two", made.config, made.model.state_dict(), made.source_tokenizer, made.target_tokenizer, 7)
     assert opened(runs, "two")["sha256"] != before["sha256"]
-    assert runs.client.post("/v1/score", json=SCORED).json()["outputs"] != answer["outputs"]
+    after = runs.client.post("/v1/score", json=SCORED).json()
+    assert after["outputs"] != answer["outputs"]
+    assert (answer["update"], after["update"]) == (None, 7)
+
+
+@pytest.mark.parametrize(
+    ("most", "metrics", "updates"),
+    [
+        (None, [{"update": 50.0, "epoch": 2.5}], 400),
+        (300, [{"update": 50.0, "epoch": 2.5}], 300),
+        (900, [{"update": 50.0, "epoch": 2.5}], 400),
+        (300, [], 300),
+        (None, [], None),
+    ],
+)
+def test_the_updates_of_a_training_are_planned(
+    most: int | None, metrics: list[dict[str, float]], updates: int | None
+) -> None:
+    config = Config.model_validate({"data": {"train": "pairs.tsv"}, "training": {"epochs": 20, "max_updates": most}})
+    assert planned_updates(RunRecord(Path(), metrics=metrics), config) == updates
 
 
 SCORED = {"inputs": "a b c", "targets": "K L", "model": "two"}
@@ -187,6 +209,11 @@ def test_a_training_is_followed_and_asked(runs: RunningServer, root: Path) -> No
             answer = runs.client.post("/v1/generate", json={"inputs": "a b", "model": "live"})
             assert answer.status_code == 200, answer.text
             until(lambda: listed(runs)["live"]["update"] > row["update"])
+            assert answer.json()["update"] % 50 == 0  # of an evaluation
+            [weights] = until(lambda: (found := opened(runs, "live")["weights"])[0]["updates"] and found)
+            assert not weights["ended"]
+            assert weights["updates"] % 1_000_000 == 0  # epochs
+            assert 0 < weights["update"] < weights["updates"]
         finally:
             process.kill()
     assert listed(runs)["live"]["state"] == "stopped"

@@ -6,8 +6,9 @@ import {FILES, readFile} from "./question.js";
 import {named} from "./search.js";
 import {enter, facts, state} from "./store.js";
 
-const [WIDTH, HEIGHT, EDGE] = [1080, 560, 40];
-const WHOLE = {scale: 1, x: WIDTH / 2, y: HEIGHT / 2};
+const [HEIGHT, EDGE] = [560, 40];
+let WIDTH = 1080; // as wide as the page when the map is drawn, so that its text is not made smaller
+const whole = () => ({scale: 1, x: WIDTH / 2, y: HEIGHT / 2});
 const INPUT = "One sentence a line; a label may follow after a tab";
 
 export class SentenceMap {
@@ -22,7 +23,7 @@ export class SentenceMap {
       h("div.controls", h("button.primary", {onclick: () => this.ask()}, "Draw the map"), tool("Smaller", "−", () => this.zoomBy(1 / 1.4)), tool("Larger", "+", () => this.zoomBy(1.4)), tool("All", "all", () => this.zoomBy(0)),
         h("span.quiet", "Drag over points to list them; click one to have it answered.")),
       this.problem, figure(this.drawing, () => this.table()), this.reading, this.list);
-    this.zoom = WHOLE;
+    this.zoom = whole();
   }
 
   update(changed) {
@@ -55,7 +56,8 @@ export class SentenceMap {
     try {
       const {points, shares, flags} = await post(request.path, request.body);
       if (this.request !== request) return; // another map was asked for
-      Object.assign(this, {rows, points, shares, zoom: WHOLE});
+      WIDTH = clamp(document.getElementById("view").clientWidth, 300, 1080);
+      Object.assign(this, {rows, points, shares, zoom: whole()});
       fill(this.problem, flags?.join(" "));
       this.draw();
     } catch (error) {
@@ -78,8 +80,9 @@ export class SentenceMap {
   draw() {
     const labels = [...new Set(this.rows.map(({label}) => label))].filter(Boolean);
     const colour = (label) => COLOURS[Math.max(0, labels.indexOf(label)) % COLOURS.length];
-    const taken = [];
-    const points = this.placed().map((at, index) => at && this.point(index, at, colour(this.rows[index].label), taken));
+    const places = this.placed();
+    const taken = places.filter(Boolean).map(([x, y]) => [x - 6, y - 6, x + 6, y + 6]); // by points and captions
+    const points = places.map((at, index) => at && this.point(index, at, colour(this.rows[index].label), taken));
     const legend = labels.map((label, index) => [s("circle", {cx: 12, cy: 16 + 20 * index, r: 5, fill: colour(label)}), text("start", 24, 20 + 20 * index, label)]);
     this.brush = s("rect.brush", {visibility: "hidden"});
     const drawn = svg("map", WIDTH, HEIGHT, "Sentences as points", rect(0, 0, WIDTH, HEIGHT, {class: "sheet-ground"}), points, legend, this.brush,
@@ -92,7 +95,7 @@ export class SentenceMap {
   point(index, [cx, cy], colour, taken) {
     const {words} = this.rows[index];
     const read = () => fill(this.reading, words);
-    return s("g.point", {role: "button", tabindex: 0, "aria-label": words, onclick: () => this.answer(index), onpointerenter: read, onfocus: read, onkeydown: (event) => {
+    return s("g.point", {role: "button", tabindex: 0, "aria-label": words, "data-index": index, onclick: () => this.answer(index), onpointerenter: read, onfocus: read, onkeydown: (event) => {
       if (event.key !== "Enter" && event.key !== " ") return;
       event.preventDefault();
       this.answer(index);
@@ -100,7 +103,7 @@ export class SentenceMap {
   }
 
   zoomBy(factor) {
-    this.zoom = factor ? {...this.zoom, scale: clamp(this.zoom.scale * factor, 1, 40)} : WHOLE;
+    this.zoom = factor ? {...this.zoom, scale: clamp(this.zoom.scale * factor, 1, 40)} : whole();
     if (this.points) this.draw();
   }
 
