@@ -10,6 +10,7 @@ import torch
 from tiny_runs import Watch, run, same, tiny_config, write_pairs
 
 from antiphon.config.schema import Config
+from antiphon.data.prepare import prepare
 from antiphon.errors import Interrupted
 from antiphon.model_folder import load
 from antiphon.training import run as training_run
@@ -113,10 +114,10 @@ def test_a_dry_run_counts_what_the_run_will_have(tiny: Config, tmp_path: Path) -
     assert {name.rpartition(".")[0] for name in found.parameters} == {"source", "encoder", "decoder"}
     for part, count in found.parameters.items():
         assert count == sum(size for name, size in weights.items() if name.startswith(f"{part}."))
-    corpus = json.loads((ran.folder / "data.json").read_text())
     assert found.updates == found.batches
     assert found.source_tokens == found.target_tokens  # each target is its source backwards
-    assert found.target_tokens > 2 * corpus["train"]["pairs"]  # one letter at least, and </s>
+    words = prepare(tiny.data, lambda _: None).train.target
+    assert found.target_tokens == sum(len(words[row]) + 1 for row in range(len(words)))  # with </s>
     assert found.estimate.peak_bytes is not None
     assert found.estimate.memory["weights"] == 4 * found.trained < found.estimate.peak_bytes
 

@@ -148,7 +148,7 @@ class JointNgrams:
 
     @cached_property
     def _tables(self) -> Tables:
-        return Tables(*map(memoryview, (self.keys, self.log_probs, self.after, self.backoff, self.shorter)))
+        return Tables(self.keys.data, self.log_probs.data, self.after.data, self.backoff.data, self.shorter.data)
 
     def rerank(
         self, source: list[int], hypotheses: list[Hypothesis], *, weight: float, length_penalty: float

@@ -65,7 +65,8 @@ def by_expected_utility(texts: list[str], utility: Literal["chrf", "bleu"]) -> l
 
     Equal texts count as often as they were drawn; equal utilities: the one drawn first.
     """
-    from sacrebleu.metrics import BLEU, CHRF  # here alone: it takes longer to load than all of search
+    from sacrebleu.metrics.bleu import BLEU  # here alone: it takes longer to load than all of search
+    from sacrebleu.metrics.chrf import CHRF
 
     metric = CHRF() if utility == "chrf" else BLEU(effective_order=True)
     known: dict[tuple[str, str], float] = {}

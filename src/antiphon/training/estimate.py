@@ -32,7 +32,7 @@ class TrainingEstimate:
 
     seconds_per_epoch: float
     epochs: float
-    peak_bytes: int | None  # of the whole process; None where the system does not tell
+    peak_bytes: int | None  # of the whole process after a few updates; None where the system does not tell
     memory: dict[str, int] = field(default_factory=dict)  # bytes of what lasts: weights, gradients, optimizer
 
     def describe(self) -> str:
@@ -68,7 +68,7 @@ class DryRun:
         memory = dict(estimate.memory)
         if estimate.peak_bytes is not None:
             memory["the rest: batches, activations, data, libraries"] = estimate.peak_bytes - sum(memory.values())
-            memory["peak"] = estimate.peak_bytes
+            memory["peak after a few updates; a run reaches up to twice as much"] = estimate.peak_bytes
         return {
             "parameters": [(name, f"{size:,}  {size / count:6.1%}") for name, size in sizes.items()],
             "an epoch": [
