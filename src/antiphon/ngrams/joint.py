@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -148,7 +148,8 @@ class JointNgrams:
 
     @cached_property
     def _tables(self) -> Tables:
-        return Tables(self.keys.data, self.log_probs.data, self.after.data, self.backoff.data, self.shorter.data)
+        log_probs, backoff = (cast("memoryview[float]", column.data) for column in (self.log_probs, self.backoff))
+        return Tables(self.keys.data, log_probs, self.after.data, backoff, self.shorter.data)
 
     def rerank(
         self, source: list[int], hypotheses: list[Hypothesis], *, weight: float, length_penalty: float
