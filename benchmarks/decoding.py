@@ -6,15 +6,14 @@
 RUN is a Transformer that a Marian folder can express (the recipe `translate`), --lstm a recurrent one with its own
 sources, for a table of its own. Each candidate is a worker process of antiphon.evaluation.bench (this script again,
 with --worker); they decode in turn, one at a time, round after round. Prints tables of sentences a second (medians over
-the rounds), ratios and BLEU, and with --results writes them between the two marks of that file. Exit code 1 if engines
-that compute the same differ in BLEU.
+the rounds), ratios, milliseconds a sentence one by one (p50 and p95 over all rounds) and BLEU; --results writes them
+between the two marks of that file. Exit code 1 if engines that compute the same differ in BLEU.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -187,25 +186,22 @@ def comparison(
 
 
 def table(measured: list[Measurements], examples: list[Example], peers: tuple[str, ...]) -> str:
-    """Sentences a second, as multiples of the peers, and BLEU."""
+    """Sentences a second, also as multiples of the peers, milliseconds a sentence one by one, and BLEU."""
     ratios = "".join(f" | × {peer}" for peer in peers)
-    rows = [f"| engine | beam | batched{ratios} | one by one{ratios} | BLEU |", f"|{'---|' * (5 + 2 * len(peers))}"]
+    head = f"| engine | beam | batched{ratios} | one by one{ratios} | p50 ms | p95 ms | BLEU |"
+    rows = [head, f"|{'---|' * (7 + 2 * len(peers))}"]
     by_name = {found.name: found for found in measured}
     for batch, single in zip(TASKS[::2], TASKS[1::2], strict=True):
         for found in measured:
             cells = [found.name, str(batch.beam)]
             for task in (batch, single):
-                cells.append(f"{speed(found, task):.1f}")
+                cells.append(f"{found.rate(task):.1f}")
                 for peer in peers:
                     known = peer in by_name  # --only may leave it out
-                    cells.append(f"{speed(found, task) / speed(by_name[peer], task):.2f}" if known else "")
+                    cells.append(f"{found.rate(task) / by_name[peer].rate(task):.2f}" if known else "")
+            cells += [f"{found.latency(single, share):.1f}" for share in (0.5, 0.95)]
             rows.append(f"| {' | '.join([*cells, f'{bleu(found, batch, examples):.2f}'])} |")
     return "\n".join(rows)
-
-
-def speed(found: Measurements, task: Task) -> float:
-    """Sentences a second."""
-    return len(found.outputs[task]) / statistics.median(map(sum, found.seconds[task]))
 
 
 def bleu(found: Measurements, batch: Task, examples: list[Example]) -> float:

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
         import_model,
         init,
         joint,
-        load,
         map_sentences,
         positions,
         score,
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from antiphon.inference.conversation import Conversation
     from antiphon.inference.generation import Generation
     from antiphon.inference.generator import Generator
+    from antiphon.model_folder import load
     from antiphon.registry import register_encoder, register_metric, register_score
     from antiphon.training.callbacks import Callback
     from antiphon.training.display import Display
@@ -60,6 +60,7 @@ _HOMES = {
     "Generator": "antiphon.inference.generator",
     "UserError": "antiphon.errors",
     "explain_step": "antiphon.explaining",
+    "load": "antiphon.model_folder",
     "occlusion": "antiphon.explaining",
     "register_encoder": "antiphon.registry",
     "register_metric": "antiphon.registry",

@@ -35,13 +35,11 @@ from antiphon.evaluation.evaluate import Evaluation, evaluate_examples
 from antiphon.export.base import export_model as write_export
 from antiphon.export.huggingface_read import import_folder
 from antiphon.inference.conversation import Conversation
-from antiphon.inference.engine import LoadedModel
-from antiphon.inference.ensemble import Combine, ensemble_of
 from antiphon.inference.generation import Generation, Scores
 from antiphon.inference.generator import Generator
 from antiphon.inference.options import SearchKeywords
 from antiphon.inference.token_tree import TokenTree
-from antiphon.model_folder import open_model
+from antiphon.model_folder import load
 from antiphon.ngrams.joint import JointNgrams
 from antiphon.ngrams.shortlist import Shortlist
 from antiphon.plots.attention_views import AttentionKind, explain_attention, explain_beside
@@ -84,30 +82,6 @@ def init(
         return suggest_config([file], sources or usual_sources, targets or usual_target)
     files = file_names(data)
     return suggest_config([files] if isinstance(files, str) else files, sources, targets)
-
-
-def load(
-    run: str | Path | Sequence[str | Path],
-    *,
-    combine: Combine = "arithmetic",
-    check: Callable[[], None] | None = None,
-) -> Generator:
-    """Load a trained or exported model; several runs make an ensemble.
-
-    `check` is called before each step of a search; it may raise an exception, which stops the search.
-    """
-    if isinstance(run, str | Path):
-        return Generator(open_model(run), check)
-    refuse(wrong_item("run", run, (str, Path), "the folder of a run, or a list of folders"))
-    if not run:
-        raise UserError("run: the list is empty; give at least one run")
-    opened = [open_model(folder) for folder in run]
-    members = [member for member in opened if isinstance(member, LoadedModel)]
-    if len(members) < len(run):
-        exports = [folder for folder, member in zip(run, opened, strict=True) if not isinstance(member, LoadedModel)]
-        why = "another engine searches in it, so its steps cannot be mixed; use the run it was made from"
-        raise UserError([f"{folder}: {why}" for folder in exports])
-    return Generator(ensemble_of(members, combine, check), check)
 
 
 def export_model(run: str | Path, to: str, out: str | Path, *, int8: bool = False) -> Path:
@@ -371,7 +345,11 @@ def check(
     *,
     say: Callable[[str], None] = lambda _: None,
 ) -> CheckReport:
-    """Report all problems of a configuration and its data, without training."""
+    """Report all problems of a configuration and its data, without training; nothing but the cache is written.
+
+    A report without problems has a `dry_run`: parameters by part, tokens and seconds of an epoch, and memory, from a
+    few updates of a copy of the model.
+    """
     refuse(*wrong_config(config, overrides))
     try:
         chosen = whole_config(config, overrides)

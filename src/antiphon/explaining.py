@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from antiphon import api
 from antiphon.arguments import AnyRun, wrong_run
 from antiphon.errors import refuse, wrong_type
 from antiphon.inference.explain_step import explain_step as work_out_step
 from antiphon.inference.generator import Generator
 from antiphon.inference.occlusion import Occlusion, OcclusionUnit, occlude
 from antiphon.inference.step_explanation import StepExplanation
+from antiphon.model_folder import load
 
 __all__ = ["explain_step", "occlusion"]
 
 
 def _opened(run: AnyRun) -> Generator:
-    return run if isinstance(run, Generator) else api.load(run)
+    return run if isinstance(run, Generator) else load(run)
 
 
 def occlusion(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,10 +27,12 @@ from antiphon.data.affixes import affix_codes
 from antiphon.data.build_source import SOURCE_TOKENIZER, TARGET_TOKENIZER, load_source, load_tokenizer
 from antiphon.data.source import Source
 from antiphon.data.tokenizers import Tokenizer, by_symbol
-from antiphon.errors import ConfigError, ModelFolderError
+from antiphon.errors import ConfigError, ModelFolderError, UserError, refuse, wrong_item
 from antiphon.files import sha256, to_json, write_bytes, write_text
 from antiphon.inference.engine import EngineModel, LoadedModel
+from antiphon.inference.ensemble import Combine, ensemble_of
 from antiphon.inference.flags import FLAGS, FlagLimits
+from antiphon.inference.generator import Generator
 from antiphon.models.build import build_for
 from antiphon.models.model import SequenceModel
 from antiphon.ngrams.joint import JOINT, load_joint
@@ -39,8 +41,8 @@ from antiphon.search.rerank import Reranker
 
 __all__ = [
     "CONFIG", "EXPORT", "FORMAT", "FORMATS", "MANIFEST", "SOURCE_TOKENIZER", "TARGET_TOKENIZER", "LoadedModel",
-    "fresh_model", "is_intact", "load_flag_limits", "load_model", "load_rerankers", "load_weights", "open_model",
-    "read_folder_config", "save_config", "save_model", "save_registered", "save_weights",
+    "fresh_model", "is_intact", "load", "load_flag_limits", "load_model", "load_rerankers", "load_weights",
+    "open_model", "read_folder_config", "save_config", "save_model", "save_registered", "save_weights",
     "weights_update",
 ]  # fmt: skip
 
@@ -63,6 +65,30 @@ def open_model(folder: str | Path) -> LoadedModel | EngineModel:
     if isinstance(loaded, LoadedModel) and loaded.model.engine == "torch":
         pretranspose_weights(loaded.model)
     return loaded
+
+
+def load(
+    run: str | Path | Sequence[str | Path],
+    *,
+    combine: Combine = "arithmetic",
+    check: Callable[[], None] | None = None,
+) -> Generator:
+    """Load a trained or exported model; several runs make an ensemble.
+
+    `check` is called before each step of a search; it may raise an exception, which stops the search.
+    """
+    if isinstance(run, str | Path):
+        return Generator(open_model(run), check)
+    refuse(wrong_item("run", run, (str, Path), "the folder of a run, or a list of folders"))
+    if not run:
+        raise UserError("run: the list is empty; give at least one run")
+    opened = [open_model(folder) for folder in run]
+    members = [member for member in opened if isinstance(member, LoadedModel)]
+    if len(members) < len(run):
+        exports = [folder for folder, member in zip(run, opened, strict=True) if not isinstance(member, LoadedModel)]
+        why = "another engine searches in it, so its steps cannot be mixed; use the run it was made from"
+        raise UserError([f"{folder}: {why}" for folder in exports])
+    return Generator(ensemble_of(members, combine, check), check)
 
 
 def save_model(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import shlex
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.cli.io import program
+from antiphon.cli.io import print_sections, program
 from antiphon.config.load import read_config, recipe_names, recipe_text
 
 RECIPES = ", ".join(recipe_names())
@@ -168,3 +169,44 @@ def test_recipes_ls_cat_cp(antiphon) -> None:  # noqa: ANN001
 def test_recipes_that_are_not_there(antiphon, arguments: list[str], words: str) -> None:  # noqa: ANN001
     ended = antiphon("recipes", *arguments)
     assert (ended.code, ended.err) == (2, words)
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_dry_run_writes_no_run(antiphon, tiny: Path, model: str, tmp_path: Path) -> None:  # noqa: ANN001
+    ended = antiphon("train", str(tiny), "--dry-run", "--out", str(tmp_path / "run"))
+    assert ended.code == 0
+    assert not (tmp_path / "run").exists()
+    rows = [line.split("\t") for line in ended.lines]
+    assert {row[0] for row in rows} == {"parameters", "an epoch", "training", "memory"}
+    values = {name: value for _, name, value in rows}
+    assert {"encoder.layers", "decoder.output", "all", "target tokens", "updates", "weights", "optimizer"} <= {*values}
+    assert [name for name in values if name.startswith("peak after a few updates")]
+    assert "nothing was written" in ended.err
+    before = contents(Path(model))
+    assert antiphon("train", str(tiny), "--dry-run", "--out", model).code == 0
+    assert contents(Path(model)) == before
+
+
+def test_a_dry_run_of_what_cannot_be_trained(antiphon, tiny: Path) -> None:  # noqa: ANN001
+    ended = antiphon("train", str(tiny), "data.train=nowhere.tsv", "--dry-run")
+    assert (ended.code, ended.out) == (2, "")
+    assert "nowhere.tsv" in ended.err
+    ended = antiphon("train", str(tiny), "--dry-run", "--fresh")
+    assert (ended.code, ended.out) == (2, "")
+    assert "--fresh has nothing to do" in ended.err
+
+
+def test_sections_are_a_table_for_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    print_sections({"memory": [("weights", "1 MB"), ("[peak]", "1,000 MB")]})
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", sys.stdout.getvalue()).splitlines()
+    assert [line.split() for line in lines] == [["memory", "weights", "1", "MB"], ["[peak]", "1,000", "MB"]]
+    assert lines[0].index("weights") == lines[1].index("[peak]")
+    assert len(lines[0]) == len(lines[1])

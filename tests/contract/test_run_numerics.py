@@ -10,11 +10,14 @@ import torch
 from tiny_runs import Watch, run, same, tiny_config, write_pairs
 
 from antiphon.config.schema import Config
+from antiphon.data.prepare import prepare
 from antiphon.errors import Interrupted
+from antiphon.model_folder import load
 from antiphon.training import run as training_run
+from antiphon.training.check import check_run
 from antiphon.training.checkpoints import Checkpoints
 from antiphon.training.display import StopRequested
-from antiphon.training.estimate import TrainingEstimate
+from antiphon.training.estimate import DryRun, TrainingEstimate
 from antiphon.training.numerics import MatmulProbe
 from antiphon.training.run import train_run
 
@@ -94,3 +97,53 @@ def test_the_estimate_changes_no_weight(tiny: Config, tmp_path: Path, monkeypatc
 def test_an_estimate_is_one_line(estimate: TrainingEstimate, words: str) -> None:
     assert words in estimate.describe()
     assert "\n" not in estimate.describe()
+
+
+def tried(config: Config) -> DryRun:
+    """The dry run of a configuration without problems."""
+    report = check_run(config, lambda _: None)
+    assert report.problems == []
+    assert report.dry_run is not None
+    return report.dry_run
+
+
+def test_a_dry_run_counts_what_the_run_will_have(tiny: Config, tmp_path: Path) -> None:
+    found, ran = tried(tiny), run(tiny, tmp_path / "run")
+    assert sum(found.parameters.values()) == found.trained == load(ran.folder).model.parameter_count
+    weights = {name: tensor.numel() for name, tensor in ran.weights.items()}
+    assert {name.rpartition(".")[0] for name in found.parameters} == {"source", "encoder", "decoder"}
+    for part, count in found.parameters.items():
+        assert count == sum(size for name, size in weights.items() if name.startswith(f"{part}."))
+    assert found.updates == found.batches
+    assert found.source_tokens == found.target_tokens  # each target is its source backwards
+    words = prepare(tiny.data, lambda _: None).train.target
+    assert found.target_tokens == sum(len(words[row]) + 1 for row in range(len(words)))  # with </s>
+    assert found.estimate.peak_bytes is not None
+    assert found.estimate.memory["weights"] == 4 * found.trained < found.estimate.peak_bytes
+
+
+def test_a_dry_run_knows_the_keys_that_change_it(tiny: Config) -> None:
+    def change(**keys: object) -> Config:
+        return tiny.model_validate({**tiny.model_dump(), "training": {**tiny.training.model_dump(), **keys}})
+
+    plain = tried(tiny)
+    assert plain.estimate.memory["optimizer"] == 0  # SGD without momentum
+    adam = tried(change(optimizer={"kind": "adam"}))
+    assert adam.estimate.memory["optimizer"] >= 2 * adam.estimate.memory["weights"]
+    assert tried(change(accumulate=2)).updates == -(-plain.batches // 2)
+    assert tried(change(batch_tokens=32)).batches > plain.batches
+    rows = {name: value for rows in plain.sections().values() for name, value in rows}
+    assert rows["target tokens"] == f"{plain.target_tokens:,}"
+    assert rows["all"].split() == [f"{plain.trained:,}", "100.0%"]
+
+
+def test_a_dry_run_tells_frozen_parameters(tiny: Config, tmp_path: Path) -> None:
+    ran = run(tiny, tmp_path / "run")
+    model = tiny.model.model_dump()
+    model["encoder"] |= {"from_run": str(ran.folder), "freeze": True}
+    data = {**tiny.data.model_dump(), "source": {**tiny.data.source.model_dump(), "tokenizer": str(ran.folder)}}
+    found = tried(Config.model_validate({**tiny.model_dump(), "model": model, "data": data}))
+    frozen = sum(size for name, size in found.parameters.items() if name.startswith(("source.", "encoder.")))
+    assert found.trained == sum(found.parameters.values()) - frozen
+    assert found.estimate.memory["gradients"] == 4 * found.trained
+    assert [value.split()[0] for name, value in found.sections()["parameters"] if name == "frozen"] == [f"{frozen:,}"]

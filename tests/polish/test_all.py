@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from source_tree import TREES
 
+FROZEN = Path(__file__).parents[1] / "frozen" / "format2"
 # A package that is only a docstring has nothing to offer.
 WITH_NAMES = [name for name, tree in TREES.items() if any(not isinstance(node, ast.Expr) for node in tree.body)]
 
@@ -64,6 +65,20 @@ def test_the_package_imports_nothing_until_asked() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "False\n", "")
+
+
+def test_generate_imports_what_it_uses() -> None:
+    """A line is answered without what trains, draws, reports, exports or counts: half of the start was their import."""
+    unused = ["api", "autoconfig", "evaluation", "export", "plots", "reports", "serve", "training"]
+    unused = [f"antiphon.{part}" for part in unused]
+    unused += ["matplotlib", "sacrebleu", "rapidfuzz", "jinja2", "rich", "PIL", "pandas", "sympy", "torch._dynamo"]
+    code = (
+        "import sys; from antiphon.cli.main import run\n"
+        f"code = run(['generate', {str(FROZEN)!r}, '-'])\n"
+        f"print(code, [name for name in {unused!r} if name in sys.modules])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], input="a b\n", capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines()[1:] == ["0 []"], done.stderr
 
 
 def test_windows_can_import_it(tmp_path: Path) -> None:

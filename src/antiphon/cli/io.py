@@ -12,7 +12,7 @@ import shutil
 import stat
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, Queue
@@ -24,8 +24,8 @@ from antiphon.text import nearest, pack, visible
 
 __all__ = [
     "METRICS", "FlagCounter", "check_metrics", "in_batches", "input_lines", "is_pipe", "one_line", "pair_files",
-    "print_json", "print_line", "print_note", "print_table", "print_text", "program", "say", "say_dropped",
-    "say_dropped_lines", "to_json_line",
+    "print_json", "print_line", "print_note", "print_sections", "print_table", "print_text", "program", "say",
+    "say_dropped", "say_dropped_lines", "to_json_line",
 ]  # fmt: skip
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")  # C0, DEL and C1: every escape sequence begins with one
@@ -226,6 +226,26 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, left: int
         cells = [cell + space for cell, space in zip(row[:left], spaces[:left], strict=True)]
         cells += [space + cell for cell, space in zip(row[left:], spaces[left:], strict=True)]
         print_line("  ".join(cells).rstrip())
+
+
+def print_sections(sections: Mapping[str, Sequence[tuple[str, str]]]) -> None:
+    """Print names and values by subject: a table for a terminal, else a line each, separated by tabs."""
+    if not sys.stdout.isatty():
+        for subject, rows in sections.items():
+            for name, value in rows:
+                print_line(subject, name, value)
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="bold")
+    table.add_column()
+    table.add_column(justify="right")
+    for subject, rows in sections.items():
+        for number, (name, value) in enumerate(rows):
+            table.add_row("" if number else subject, name, value, end_section=number == len(rows) - 1)
+    Console().print(table, markup=False, highlight=False)
 
 
 # The metrics of the configuration, repeated because `--help` must not load it; a test compares the two.

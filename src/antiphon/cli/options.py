@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional, TypeVar, get_type_hints
@@ -77,6 +79,17 @@ def given_options(options: SearchKeywords) -> list[str]:
     return [f"--{name.replace('_', '-')}" for name, value in options.items() if is_given(value)]
 
 
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Make objects that stay, modules and a model, without a search for garbage among them, now or later."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 def load_generator(
     run: Path, also: list[Path] | None, combine: EnsembleMean | None, options: SearchKeywords, problems: list[str]
 ) -> Generator:
@@ -86,8 +99,9 @@ def load_generator(
         problems.append("--combine: only for several runs; add --with RUN, or leave it out")
     if problems:
         raise UserError(problems)
-    from antiphon import api
+    with uncollected():
+        from antiphon.model_folder import load
 
-    generator = api.load([run, *also], combine=(combine or EnsembleMean.arithmetic).value) if also else api.load(run)
+        generator = load([run, *also], combine=(combine or EnsembleMean.arithmetic).value) if also else load(run)
     generator.search_options(options)
     return generator

@@ -36,12 +36,12 @@ def score(
     Prints a line for each pair, separated by tabs: log probability, source, target, log probability of each token. For
     a language model: log probability, text, log probability of each token.
     """
-    from antiphon import api
     from antiphon.data.encode import nothing_usable, usable_pairs
     from antiphon.data.pairs import DropLog
+    from antiphon.model_folder import load
 
     files, dropped, counter = pair_files(pairs), DropLog(), FlagCounter()
-    generator = api.load(run)
+    generator = load(run)
     text = generator.config.data.source is None
     rows = usable_pairs(files, generator.config.data, generator.source, dropped)
     for chunk in in_batches(rows, CHUNK_PAIRS, pairs[0]):

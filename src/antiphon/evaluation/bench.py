@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from antiphon.errors import UserError
-from antiphon.inference.generator import Generator
 from antiphon.inference.options import SearchKeywords
-from antiphon.model_folder import open_model
+from antiphon.model_folder import load
 
 __all__ = ["BenchModel", "BenchWorker", "Decode", "Measurements", "Speed", "Task", "compare", "measure", "serve"]
 
@@ -64,6 +63,15 @@ class Measurements:
     outputs: dict[Task, list[str]] = field(default_factory=dict)
     memory: float = 0.0
 
+    def rate(self, task: Task) -> float:
+        """Texts a second: the median over the rounds."""
+        return len(self.outputs[task]) / statistics.median(map(sum, self.seconds[task]))
+
+    def latency(self, task: Task, share: float) -> float:
+        """The milliseconds within which this share of the texts was answered, of a task that decodes one by one."""
+        ordered = sorted(time for times in self.seconds[task] for time in times)
+        return 1000 * ordered[math.ceil(share * len(ordered)) - 1]
+
 
 @dataclass(frozen=True)
 class Speed:
@@ -92,20 +100,19 @@ def compare(
     batch, single = Task(beam, options.get("batch_size")), Task(beam, 1, single=True)
     candidates = [BenchModel.of_model(model, options) for model in models]
     measured = measure(candidates, texts, [batch, single], rounds=rounds, log=log)
-    return [_speed(found, len(texts), batch, single) for found in measured]
+    return [_speed(found, batch, single) for found in measured]
 
 
-def _speed(measured: Measurements, texts: int, batch: Task, single: Task) -> Speed:
-    seconds = statistics.median(sum(times) for times in measured.seconds[batch])
-    latencies = sorted(time for times in measured.seconds[single] for time in times)
+def _speed(measured: Measurements, batch: Task, single: Task) -> Speed:
+    seconds = statistics.median(map(sum, measured.seconds[batch]))
     return Speed(
         name=measured.name,
         engine=measured.engine,
-        sentences=texts / seconds,
+        sentences=measured.rate(batch),
         words=sum(len(output.split()) for output in measured.outputs[batch]) / seconds,
-        single=len(latencies) / sum(latencies),
-        p50=1000 * statistics.median(latencies),
-        p95=1000 * latencies[math.ceil(0.95 * len(latencies)) - 1],
+        single=measured.rate(single),
+        p50=measured.latency(single, 0.5),
+        p95=measured.latency(single, 0.95),
         memory=measured.memory,
     )
 
@@ -209,7 +216,7 @@ def _peak_memory() -> float:
 
 
 def _run_model_worker(path: str, options: SearchKeywords) -> None:
-    generator = Generator(open_model(path))
+    generator = load(path)
 
     def decode(texts: list[str], beam: int | None, batch_size: int | None) -> list[str]:
         chosen: SearchKeywords = {**options, "beam": beam, "batch_size": batch_size, "log_probs": False}

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 import numpy as np
-from sacrebleu.metrics.bleu import BLEU
-from sacrebleu.metrics.chrf import CHRF
 
 from antiphon.search.hypothesis import Hypothesis
 
@@ -67,6 +65,9 @@ def by_expected_utility(texts: list[str], utility: Literal["chrf", "bleu"]) -> l
 
     Equal texts count as often as they were drawn; equal utilities: the one drawn first.
     """
+    from sacrebleu.metrics.bleu import BLEU  # here alone: it takes longer to load than all of search
+    from sacrebleu.metrics.chrf import CHRF
+
     metric = CHRF() if utility == "chrf" else BLEU(effective_order=True)
     known: dict[tuple[str, str], float] = {}
 

@@ -17,9 +17,9 @@ from typing import Any, BinaryIO
 
 import torch
 
-from antiphon import api
 from antiphon.errors import UserError
 from antiphon.inference.generator import Generator
+from antiphon.model_folder import load
 from antiphon.serve.batcher import Batcher, BatchLimits, Request
 from antiphon.serve.frames import Message, pack, read_frame
 from antiphon.serve.model_facts import model_facts
@@ -134,7 +134,7 @@ def main() -> int:
 
     runs = [Path(run) for run in settings["runs"]]
     try:
-        generator = api.load(runs if len(runs) > 1 else runs[0], combine=settings["combine"], check=check)
+        generator = load(runs if len(runs) > 1 else runs[0], combine=settings["combine"], check=check)
     except UserError as error:
         output.write(pack({"failed": error.problems}))
         return 2

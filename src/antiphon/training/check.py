@@ -6,13 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 
 from antiphon.config.checks import check_config
 from antiphon.config.schema import Config, DataConfig
 from antiphon.data.batches import noise_warnings
 from antiphon.data.build_source import reused_tokenizers
-from antiphon.data.corpus import MultiSourceRows
+from antiphon.data.corpus import MultiSourceRows, read_lengths
 from antiphon.data.encode import nothing_usable
 from antiphon.data.pairs import DropLog, read_pairs
 from antiphon.data.prepare import Prepared, prepare
@@ -21,11 +22,17 @@ from antiphon.errors import UserError
 from antiphon.model_folder import fresh_model
 from antiphon.text import plural
 from antiphon.training.callbacks import missing_trackers
-from antiphon.training.estimate import estimate_training
-from antiphon.training.numerics import cpu_threads, matmul_precision, probe_matmul, usable_training
+from antiphon.training.estimate import DryRun, dry_run
+from antiphon.training.numerics import (
+    cpu_threads,
+    keep_freed_memory,
+    matmul_precision,
+    probe_matmul,
+    usable_training,
+)
 from antiphon.training.run import build_batches
 from antiphon.training.step import ctc_length_warnings, training_step
-from antiphon.training.transfer import missing_runs, transfer_weights
+from antiphon.training.transfer import freeze_parts, missing_runs, transfer_weights
 
 __all__ = ["CheckReport", "check_run"]
 
@@ -39,10 +46,11 @@ class CheckReport:
     facts: list[str] = field(default_factory=list)
     measured: list[str] = field(default_factory=list, compare=False)  # differs from call to call
     dropped: dict[str, Any] = field(default_factory=lambda: DropLog().facts())
+    dry_run: DryRun | None = field(default=None, compare=False)  # None if there are problems
 
 
 def check_run(config: Config, log: Callable[[str], None]) -> CheckReport:
-    """Read all data, build the model and try one batch."""
+    """Read all data, build the model and try a few batches; nothing is written but the cache."""
     missing = [*_tokenizer_problems(config.data), *missing_runs(config.model)]
     missing += missing_trackers(config.training.track)
     problems = list(dict.fromkeys([*check_config(config), *_file_problems(config.data), *missing]))
@@ -50,13 +58,15 @@ def check_run(config: Config, log: Callable[[str], None]) -> CheckReport:
         return CheckReport(problems=problems)
     try:
         prepared = prepare(config.data, log)
+        keep_freed_memory()  # as training does, or it would seem slower
         with cpu_threads(config.training.threads), matmul_precision(probe_matmul().precision_for()):
-            facts, measured, warnings = _try_batches(config, prepared)
+            facts, tried, warnings = _try_batches(config, prepared)
+            measured = [probe_matmul().describe(), tried.estimate.describe()]
     except UserError as error:
         return CheckReport(problems=error.problems)
     data = prepared.facts
     warnings = [*data["warnings"], *warnings]
-    return CheckReport(warnings=warnings, facts=facts, measured=measured, dropped=data["dropped"])
+    return CheckReport(warnings=warnings, facts=facts, measured=measured, dropped=data["dropped"], dry_run=tried)
 
 
 def _file_problems(data: DataConfig) -> list[str]:
@@ -83,8 +93,8 @@ def _tokenizer_problems(data: DataConfig) -> list[str]:
     return []
 
 
-def _try_batches(config: Config, prepared: Prepared) -> tuple[list[str], list[str], list[str]]:
-    """Run the smallest batch and time a few; return facts about data and model, measurements, and warnings."""
+def _try_batches(config: Config, prepared: Prepared) -> tuple[list[str], DryRun, list[str]]:
+    """Run the smallest batch and time a few; return facts about data and model, the dry run, and warnings."""
     source, target = prepared.source, prepared.target_tokenizer
     slower: list[str] = []
     training = usable_training(config.training, slower.append)
@@ -95,18 +105,21 @@ def _try_batches(config: Config, prepared: Prepared) -> tuple[list[str], list[st
         model = fresh_model(config, source, target)
         transferred: list[str] = []
         transfer_weights(model, config, source, target, transferred.append)
+        freeze_parts(model, config.model)
         batch = batches.collate(min(plan, key=len), epoch=0)
         loss = training_step(model, batch, training).loss
     loss.backward()
+    model.zero_grad()
     facts = [
         *_data_facts(config.data, prepared),
         f"batches: {len(plan):,} per epoch, padding {batches.padding(plan):.1%}",
         f"model: {model.parameter_count:,} parameters; one batch tried, loss {float(loss.plain) / loss.count:.2f}",
         *transferred,
     ]
-    measured = [probe_matmul().describe(), estimate_training(training, model, batches, plan).describe()]
+    lengths = read_lengths(prepared.train.source) if config.data.sources else np.zeros(0, np.int64)
+    tried = dry_run(training, model, batches, plan, source_tokens=int(lengths.sum()))
     noise = noise_warnings(config.training, source, prepared.train)
-    return facts, measured, [*ctc_length_warnings(model, prepared.train), *noise, *slower]
+    return facts, tried, [*ctc_length_warnings(model, prepared.train), *noise, *slower]
 
 
 def _data_facts(data: DataConfig, prepared: Prepared) -> list[str]:
