@@ -45,6 +45,7 @@ export class Compare {
     const names = [...new Set([...loaded.map(({name}) => name), ...(this.runs ?? [])])].filter((name) => name !== state.model && state.models.every((model) => model.name !== name || fits(model)));
     const none = state.models.length > 1 ? "No other model of this server reads such an input." : "This server has one model. Start it with several, or with a folder of runs: antiphon serve RUN RUN";
     fill(this.note, this.problem ?? (names.length ? "" : none));
+    this.other.parentElement.hidden = !names.length;
     fill(this.other, names.map((name) => h("option", {value: name}, name)));
     const named = state.params.with;
     const same = (model) => JSON.stringify(model.sources) === JSON.stringify(facts()?.sources);
