@@ -39,7 +39,7 @@ from antiphon.inference.engine import LoadedModel
 from antiphon.inference.ensemble import Combine, ensemble_of
 from antiphon.inference.generation import Generation, Scores
 from antiphon.inference.generator import Generator
-from antiphon.inference.options import SearchKeywords
+from antiphon.inference.options import Precision, SearchKeywords
 from antiphon.inference.token_tree import TokenTree
 from antiphon.model_folder import open_model
 from antiphon.ngrams.joint import JointNgrams
@@ -91,17 +91,20 @@ def load(
     *,
     combine: Combine = "arithmetic",
     check: Callable[[], None] | None = None,
+    precision: Precision | None = None,
 ) -> Generator:
     """Load a trained or exported model; several runs make an ensemble.
 
-    `check` is called before each step of a search; it may raise an exception, which stops the search.
+    `precision` is that of a run's weights in matrix products; by default they have half precision ("float16-weights")
+    where that is faster on this machine, otherwise "float32". `check` is called before each step of a search; it may raise an exception, which stops the search.
     """
+    refuse(wrong_choice("precision", precision, get_args(Precision)))
     if isinstance(run, str | Path):
-        return Generator(open_model(run), check)
+        return Generator(open_model(run, precision), check)
     refuse(wrong_item("run", run, (str, Path), "the folder of a run, or a list of folders"))
     if not run:
         raise UserError("run: the list is empty; give at least one run")
-    opened = [open_model(folder) for folder in run]
+    opened = [open_model(folder, precision) for folder in run]
     members = [member for member in opened if isinstance(member, LoadedModel)]
     if len(members) < len(run):
         exports = [folder for folder, member in zip(run, opened, strict=True) if not isinstance(member, LoadedModel)]

@@ -9,8 +9,8 @@ import torch
 from tiny_models import fill
 
 from antiphon.config.networks import EncoderDecoderConfig
-from antiphon.model_folder import pretranspose_weights
 from antiphon.models.build import build_model
+from antiphon.models.weight_layout import pretranspose_weights
 from antiphon.sequence import Sequence
 
 RECURRENT: dict[str, Any] = {

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import torch
@@ -80,7 +81,11 @@ class ForbiddenTokens:
     tokens: tuple[int, ...]
 
     def apply(self, scores: Tensor, history: History) -> None:  # noqa: ARG002 (whatever stands before)
-        scores[:, :, list(self.tokens)] = IMPOSSIBLE
+        scores.index_fill_(2, self._index.to(scores.device), IMPOSSIBLE)
+
+    @cached_property
+    def _index(self) -> Tensor:
+        return torch.tensor(self.tokens, dtype=torch.long)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from antiphon.search.constraints import IMPOSSIBLE, Constraint
 from antiphon.sequence import State
 
 __all__ = [
-    "Backpointers", "Candidates", "Check", "Hypothesis", "SearchRequest", "StepFunction", "first_tokens",
+    "MIN_ROWS", "Backpointers", "Candidates", "Check", "Hypothesis", "SearchRequest", "StepFunction", "first_tokens",
     "normalised_score", "stable_topk",
 ]  # fmt: skip
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -27,6 +28,7 @@ class SharedKeyValues:
     layers: tuple[KeyValues, ...]
     mask: Tensor  # [B, S]
     copies: Tensor | None = None  # [B, S]: each position as a target token, for a decoder that copies
+    padded: bool = True  # False: the mask is True everywhere
 
     def masked(self, layer: int) -> MaskedKeyValues:
         return MaskedKeyValues(self.layers[layer], self.mask[:, None, None])
@@ -41,7 +43,8 @@ class SharedKeyValues:
             return self
         sentences = rows[:, 0] // (before // B)
         copies = None if self.copies is None else self.copies[sentences]
-        return SharedKeyValues(tuple(part.select(sentences) for part in self.layers), self.mask[sentences], copies)
+        layers = tuple(part.select(sentences) for part in self.layers)
+        return SharedKeyValues(layers, self.mask[sentences], copies, self.padded)
 
 
 @dataclass(frozen=True)
@@ -135,6 +138,14 @@ class DecoderBlock(nn.Module):
         return own, self.cross.weights(self.norms.before("cross", states, real), context.memory)
 
 
+class OneStep(Protocol):
+    """A faster `forward` for one token of each row."""
+
+    def __call__(self, tokens: Tensor, state: TransformerState) -> tuple[Tensor, tuple[KeyValues, ...]]:
+        """Tokens [R, 1] → logits [R, 1, V], and each layer's keys and values."""
+        ...
+
+
 class TransformerDecoder(PrefixDecoder[TransformerState]):
     """s = block_L(.. block_1(y √d + p)), with first and last norms as in the encoder;  p(y_i) = softmax(W s_i)
 
@@ -166,15 +177,26 @@ class TransformerDecoder(PrefixDecoder[TransformerState]):
         nn.init.zeros_(self.output.bias)
         self.padding = padding  # the id of <pad>
         self.copying = CopyMechanism(query=spec.size) if copying else None
+        self.one_step: OneStep | None = None  # put here when a model is opened
+
+    @property
+    def decoder_blocks(self) -> list[DecoderBlock]:
+        return [block for block in self.blocks if isinstance(block, DecoderBlock)]
 
     def start(self, memory: Memory) -> TransformerState:
-        blocks = self._blocks()
+        blocks = self.decoder_blocks
         like = self.embedding.table.weight
         own = tuple(block.attention.empty(memory.mask.size(0), like) for block in blocks)
         cross = tuple(block.cross.prepare(memory.states) for block in blocks if block.cross is not None)
-        return TransformerState(own, SharedKeyValues(cross, memory.mask, memory.copies) if cross else None)
+        if not cross:
+            return TransformerState(own, None)
+        padded = self.one_step is None or not bool(memory.mask.all())
+        return TransformerState(own, SharedKeyValues(cross, memory.mask, memory.copies, padded))
 
     def forward(self, tokens: Tensor, state: TransformerState) -> Step[TransformerState]:
+        if self.one_step is not None and tokens.size(1) == 1 and state.prefix is None and not torch.is_grad_enabled():
+            logits, own = self.one_step(tokens, state)
+            return Step(logits, replace(state, own=own))
         real = tokens != self.padding
         states, own, weights = self._run(self.embedding(tokens), real, state)
         if self.norm is not None:
@@ -199,7 +221,7 @@ class TransformerDecoder(PrefixDecoder[TransformerState]):
         """
         real = tokens != self.padding
         states, own, cross = self._embed(self.embedding(tokens), real, state), [], []
-        for block, context in zip(self._blocks(), self._contexts(tokens.size(1), state), strict=True):
+        for block, context in zip(self.decoder_blocks, self._contexts(tokens.size(1), state), strict=True):
             inner, outer = block.weights(states, real, context)
             if state.prefix is not None:
                 outer, inner = inner.tensor_split([state.prefix.mask.size(1)], dim=-1)
@@ -238,6 +260,3 @@ class TransformerDecoder(PrefixDecoder[TransformerState]):
             )
             for layer, own in enumerate(state.own)
         ]
-
-    def _blocks(self) -> list[DecoderBlock]:
-        return [block for block in self.blocks if isinstance(block, DecoderBlock)]
