@@ -96,7 +96,9 @@ def load(
     """Load a trained or exported model; several runs make an ensemble.
 
     `precision` is that of a run's weights in matrix products; by default they have half precision ("float16-weights")
-    where that is faster on this machine, otherwise "float32". `check` is called before each step of a search; it may raise an exception, which stops the search.
+    where that is faster on this machine, otherwise "float32".
+
+    `check` is called before each step of a search; it may raise an exception, which stops the search.
     """
     refuse(wrong_choice("precision", precision, get_args(Precision)))
     if isinstance(run, str | Path):

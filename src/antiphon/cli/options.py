@@ -11,12 +11,23 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional, TypeVar, get_type_hi
 import typer
 
 from antiphon.errors import UserError
-from antiphon.inference.options import OPTIONS, Option, SearchKeywords, is_given, keyword_problems
+from antiphon.inference.options import (
+    FLOAT32,
+    HALF_WEIGHTS,
+    OPTIONS,
+    Option,
+    SearchKeywords,
+    is_given,
+    keyword_problems,
+)
 
 if TYPE_CHECKING:
     from antiphon.inference.generator import Generator
 
-__all__ = ["CombineOption", "RunArgument", "WithOption", "given_options", "load_generator", "with_search_flags"]
+__all__ = [
+    "CombineOption", "PrecisionOption", "RunArgument", "WithOption", "given_options", "load_generator",
+    "with_search_flags",
+]  # fmt: skip
 
 Command = TypeVar("Command", bound=Callable[..., None])
 
@@ -28,6 +39,13 @@ class EnsembleMean(StrEnum):
     geometric = "geometric"
 
 
+class WeightPrecision(StrEnum):
+    """The precision of the weights of a run in matrix products."""
+
+    float32 = FLOAT32
+    float16_weights = HALF_WEIGHTS
+
+
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run, a model folder or an export.")]
 WithOption = Annotated[
     list[Path] | None,
@@ -35,6 +53,12 @@ WithOption = Annotated[
 ]
 CombineOption = Annotated[
     EnsembleMean | None, typer.Option(help="With --with: the kind of mean of the probabilities. Default: arithmetic.")
+]
+PrecisionOption = Annotated[
+    WeightPrecision | None,
+    typer.Option(
+        help="The weights of a run in matrix products. Default: float16-weights if this machine is faster with them."
+    ),
 ]
 
 
@@ -78,7 +102,12 @@ def given_options(options: SearchKeywords) -> list[str]:
 
 
 def load_generator(
-    run: Path, also: list[Path] | None, combine: EnsembleMean | None, options: SearchKeywords, problems: list[str]
+    run: Path,
+    also: list[Path] | None,
+    combine: EnsembleMean | None,
+    options: SearchKeywords,
+    problems: list[str],
+    precision: WeightPrecision | None = None,
 ) -> Generator:
     """The model of RUN, or its ensemble with those of --with; UserError for `problems` and wrong search options."""
     problems = [*problems, *keyword_problems(options)]
@@ -88,6 +117,8 @@ def load_generator(
         raise UserError(problems)
     from antiphon import api
 
-    generator = api.load([run, *also], combine=(combine or EnsembleMean.arithmetic).value) if also else api.load(run)
+    weights = None if precision is None else precision.value
+    runs = [run, *also] if also else run
+    generator = api.load(runs, combine=(combine or EnsembleMean.arithmetic).value, precision=weights)
     generator.search_options(options)
     return generator

@@ -20,13 +20,14 @@ if TYPE_CHECKING:
     from antiphon.inference.inputs import Codec
 
 __all__ = [
-    "FLOAT32", "HALF_WEIGHTS", "LARGEST_BATCH", "OPTIONS", "STEP_ENGINES", "Option", "Precision", "SearchKeywords", "SearchOptions", "is_given",
-    "keyword_problems", "search_options",
+    "FLOAT32", "HALF_WEIGHTS", "LARGEST_BATCH", "OPTIONS", "STEP_ENGINES", "Option", "Precision",
+    "SearchKeywords", "SearchOptions", "is_given", "keyword_problems", "search_options",
 ]  # fmt: skip
 
 Utility = Literal["chrf", "bleu"]
-Precision = Literal["float32", "float16-weights"]
-FLOAT32, HALF_WEIGHTS = get_args(Precision)
+Precision = Literal["float32", "float16-weights"]  # of the weights of a run in matrix products
+FLOAT32: Precision = "float32"
+HALF_WEIGHTS: Precision = "float16-weights"
 Phrases = tuple[tuple[int, ...], ...]
 
 STEP_ENGINES = ("torch", "onnx")  # engines whose steps we search with

@@ -171,24 +171,30 @@ class Frontier:
         finished = self.finished + candidates.ended.sum(dim=1)
         going = candidates.selected & ~candidates.ended & ~policy.is_done(finished).unsqueeze(1)
         width = going.sum(dim=1)
-        still = width.nonzero().squeeze(1)
+        stays = width > 0
+        still = None if bool(stays.all()) else stays.nonzero().squeeze(1)
+
+        def of_open(values: Tensor) -> Tensor:
+            return values if still is None else values[still]
+
         # A stable sort brings the hypotheses that go on (0) before the others (1) and keeps their order.
-        order = (~going[still]).byte().argsort(dim=1, stable=True)[:, : int(width.max())]
+        order = (~of_open(going)).byte().argsort(dim=1, stable=True)[:, : int(width.max())]
 
         def pick(values: Tensor) -> Tensor:
-            return values[still].gather(1, order)
+            return of_open(values).gather(1, order)
 
         slots, tokens = pick(candidates.slots), pick(candidates.tokens)
-        before = self.history[still].gather(1, slots.unsqueeze(2).expand(-1, -1, self.history.size(2)))
+        before = of_open(self.history).gather(1, slots.unsqueeze(2).expand(-1, -1, self.history.size(2)))
+        rows = torch.arange(going.size(0), device=going.device) if still is None else still
         after = Frontier(
-            sentences=self.sentences[still],
-            finished=finished[still],
+            sentences=of_open(self.sentences),
+            finished=of_open(finished),
             totals=pick(candidates.totals.masked_fill(~going, IMPOSSIBLE)),
             tokens=tokens,
             nodes=pick(nodes),
             history=torch.cat([before, tokens.unsqueeze(2)], dim=2),
         )
-        return after, still.unsqueeze(1) * self.tokens.size(1) + slots
+        return after, rows.unsqueeze(1) * self.tokens.size(1) + slots
 
 
 class BeamPolicy(Protocol):

@@ -76,9 +76,8 @@ def single_hypothesis_search(
             tokens = choose(scores, live)
             values = scores.gather(1, tokens.unsqueeze(1)).squeeze(1)
             going, possible = [], []
-            for row, (sentence, token, value) in enumerate(
-                zip(*(x.tolist() for x in (live, tokens, values)), strict=True)
-            ):
+            columns = zip(live.tolist(), tokens.tolist(), values.tolist(), strict=True)
+            for row, (sentence, token, value) in enumerate(columns):
                 if value > IMPOSSIBLE:
                     answers[sentence].append(token)
                     log_probs[sentence].append(value)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol
 
 import torch
@@ -28,7 +29,11 @@ class SharedKeyValues:
     layers: tuple[KeyValues, ...]
     mask: Tensor  # [B, S]
     copies: Tensor | None = None  # [B, S]: each position as a target token, for a decoder that copies
-    padded: bool = True  # False: the mask is True everywhere
+
+    @cached_property
+    def padded(self) -> bool:
+        """False if the mask is True everywhere."""
+        return not bool(self.mask.all())
 
     def masked(self, layer: int) -> MaskedKeyValues:
         return MaskedKeyValues(self.layers[layer], self.mask[:, None, None])
@@ -43,8 +48,7 @@ class SharedKeyValues:
             return self
         sentences = rows[:, 0] // (before // B)
         copies = None if self.copies is None else self.copies[sentences]
-        layers = tuple(part.select(sentences) for part in self.layers)
-        return SharedKeyValues(layers, self.mask[sentences], copies, self.padded)
+        return SharedKeyValues(tuple(part.select(sentences) for part in self.layers), self.mask[sentences], copies)
 
 
 @dataclass(frozen=True)
@@ -188,10 +192,7 @@ class TransformerDecoder(PrefixDecoder[TransformerState]):
         like = self.embedding.table.weight
         own = tuple(block.attention.empty(memory.mask.size(0), like) for block in blocks)
         cross = tuple(block.cross.prepare(memory.states) for block in blocks if block.cross is not None)
-        if not cross:
-            return TransformerState(own, None)
-        padded = self.one_step is None or not bool(memory.mask.all())
-        return TransformerState(own, SharedKeyValues(cross, memory.mask, memory.copies, padded))
+        return TransformerState(own, SharedKeyValues(cross, memory.mask, memory.copies) if cross else None)
 
     def forward(self, tokens: Tensor, state: TransformerState) -> Step[TransformerState]:
         if self.one_step is not None and tokens.size(1) == 1 and state.prefix is None and not torch.is_grad_enabled():
