@@ -12,7 +12,7 @@ from torch import Tensor
 
 __all__ = [
     "IMPOSSIBLE", "Constraint", "Constraints", "ForbiddenPhrases", "ForbiddenTokens", "History", "MaxLength",
-    "MinLength", "NoRepeatNgram",
+    "MinLength", "NoRepeatNgram", "reads_history",
 ]  # fmt: skip
 
 FREE = -1  # no token is forced here
@@ -37,6 +37,11 @@ class Constraint(Protocol):
     def apply(self, scores: Tensor, history: History) -> None:
         """Write -inf into scores [B, W, V], in place."""
         ...
+
+
+def reads_history(constraints: tuple[Constraint, ...]) -> bool:
+    """True if one of them may read the tokens of a history, not just their number."""
+    return not all(isinstance(constraint, ForbiddenTokens | MinLength | MaxLength) for constraint in constraints)
 
 
 class Constraints:
