@@ -31,9 +31,12 @@ class SharedKeyValues:
     copies: Tensor | None = None  # [B, S]: each position as a target token, for a decoder that copies
 
     @cached_property
-    def padded(self) -> bool:
-        """False if the mask is True everywhere."""
-        return not bool(self.mask.all())
+    def padding(self) -> Tensor | None:
+        """What to add to scores [B, N, T, S]: -inf where the mask is False; None if that is nowhere."""
+        if bool(self.mask.all()):
+            return None
+        zeros = self.layers[0].keys.new_zeros(self.mask.shape)
+        return zeros.masked_fill_(~self.mask, float("-inf"))[:, None, None]
 
     def masked(self, layer: int) -> MaskedKeyValues:
         return MaskedKeyValues(self.layers[layer], self.mask[:, None, None])
@@ -192,6 +195,8 @@ class TransformerDecoder(PrefixDecoder[TransformerState]):
         like = self.embedding.table.weight
         own = tuple(block.attention.empty(memory.mask.size(0), like) for block in blocks)
         cross = tuple(block.cross.prepare(memory.states) for block in blocks if block.cross is not None)
+        if self.one_step is not None:  # every step reads them
+            cross = tuple(KeyValues(part.keys.contiguous(), part.values.contiguous()) for part in cross)
         return TransformerState(own, SharedKeyValues(cross, memory.mask, memory.copies) if cross else None)
 
     def forward(self, tokens: Tensor, state: TransformerState) -> Step[TransformerState]:

@@ -120,7 +120,8 @@ class BlockStep:
         self.heads = own.heads
         self.qkv = _joined([own.W_Q, own.W_K, own.W_V], make_product)
         self.own_output = make_product(own.W_O.weight, own.W_O.bias)
-        self.cross_query = None if cross is None else make_product(cross.W_Q.weight, cross.W_Q.bias)
+        scale = (own.W_Q.out_features // own.heads) ** -0.5
+        self.cross_query = None if cross is None else make_product(cross.W_Q.weight * scale, cross.W_Q.bias * scale)
         self.cross_output = None if cross is None else make_product(cross.W_O.weight, cross.W_O.bias)
         dense = block.feedforward
         self.inner, self.outer = (make_product(part.weight, part.bias) for part in (dense.W_1, dense.W_2))
@@ -151,14 +152,19 @@ PARTS = ("attention", "cross", "feedforward")
 
 
 def _attend(queries: Tensor, memory: SharedKeyValues, layer: int, heads: int) -> Tensor:
-    """Queries [R, D] of all heads → contexts [R, D]; the hypotheses of a sentence share its keys."""
+    """Queries [R, D] of all heads, divided by √d → contexts [R, D]; the hypotheses of a sentence share its keys.
+
+    Two products are twice as fast as torch's fused kernel where each sentence has one query.
+    """
     R, D = queries.shape
-    source = memory.layers[layer]
-    B = source.keys.size(0)
-    folded = queries.view(B, R // B, heads, -1).transpose(1, 2)  # [B, N, R/B, d]
-    mask = memory.mask[:, None, None] if memory.padded else None
-    attended = functional.scaled_dot_product_attention(folded, source.keys, source.values, attn_mask=mask)
-    return attended.transpose(1, 2).reshape(R, D)
+    B, N, S, d = memory.layers[layer].keys.shape
+    keys, values = (part.reshape(B * N, S, d) for part in (memory.layers[layer].keys, memory.layers[layer].values))
+    folded = queries.view(B, R // B, heads, d).transpose(1, 2).reshape(B * N, R // B, d)
+    scores = torch.bmm(folded, keys.transpose(1, 2))  # [B N, R/B, S]
+    if memory.padding is not None:
+        scores.view(B, N, R // B, S).add_(memory.padding)
+    attended = torch.bmm(scores.softmax(dim=-1), values)
+    return attended.view(B, N, R // B, d).transpose(1, 2).reshape(R, D)
 
 
 def _joined(parts: list[torch.nn.Linear], make_product: MakeProduct) -> Product:
