@@ -230,7 +230,7 @@ def test_no_graph_is_built() -> None:
 def test_one_sentence_alone_is_searched_as_in_a_batch(
     seed: int, V: int, size: int, length: int, patience: float | None, ties: bool
 ) -> None:
-    """With ties, impossible tokens, forced prefixes, constraints and both policies: search_single finds what Beam does."""
+    """With ties, impossible tokens, forced prefixes, constraints, both policies: search_single finds what Beam does."""
     rows = coarse_rows(seed, V) if ties else seeded_rows(seed, V, zeros=0.3)
     policy = ShrinkingBeam(size) if patience is None else PatientBeam(size, patience)
     constraints = (ForbiddenTokens((V - 1,)), MinLength(END, (seed % 4,)), MaxLength((length - seed % 2,)))

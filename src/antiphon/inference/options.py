@@ -26,8 +26,7 @@ __all__ = [
 
 Utility = Literal["chrf", "bleu"]
 Precision = Literal["float32", "float16-weights"]  # of the weights of a run in matrix products
-FLOAT32: Precision = "float32"
-HALF_WEIGHTS: Precision = "float16-weights"
+FLOAT32, HALF_WEIGHTS = get_args(Precision)
 Phrases = tuple[tuple[int, ...], ...]
 
 STEP_ENGINES = ("torch", "onnx")  # engines whose steps we search with

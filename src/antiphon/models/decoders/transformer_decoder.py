@@ -32,7 +32,7 @@ class SharedKeyValues:
 
     @cached_property
     def padding(self) -> Tensor | None:
-        """What to add to scores [B, N, T, S]: -inf where the mask is False; None if that is nowhere."""
+        """Added to scores [B, N, T, S]: 0, and -inf where the mask is False; None if the mask is True everywhere."""
         if bool(self.mask.all()):
             return None
         zeros = self.layers[0].keys.new_zeros(self.mask.shape)
