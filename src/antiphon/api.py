@@ -15,7 +15,6 @@ from antiphon.arguments import (
     readable_examples,
     usable_config,
     whole_config,
-    wrong_choice,
     wrong_config,
     wrong_path,
     wrong_run,
@@ -30,7 +29,7 @@ from antiphon.data.lines import read_lines
 from antiphon.data.pairs import DropLog, Example, file_paths, group, read_pairs
 from antiphon.data.source import SourcePaths
 from antiphon.data.tables import is_plain_text
-from antiphon.errors import ConfigError, UserError, refuse, wrong_item, wrong_type
+from antiphon.errors import ConfigError, UserError, refuse, wrong_choice, wrong_item, wrong_type
 from antiphon.evaluation.evaluate import Evaluation, evaluate_examples
 from antiphon.export.base import export_model as write_export
 from antiphon.export.huggingface_read import import_folder

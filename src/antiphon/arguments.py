@@ -14,8 +14,8 @@ from antiphon.errors import ConfigError, DataError, UserError, refuse, wrong_ite
 from antiphon.inference.generator import Generator
 
 __all__ = [
-    "AnyConfig", "AnyRun", "file_names", "readable_examples", "usable_config", "whole_config", "wrong_choice",
-    "wrong_config", "wrong_path", "wrong_run", "wrong_texts",
+    "AnyConfig", "AnyRun", "file_names", "readable_examples", "usable_config", "whole_config", "wrong_config",
+    "wrong_path", "wrong_run", "wrong_texts",
 ]  # fmt: skip
 
 AnyConfig: TypeAlias = Config | str | Path | Mapping[str, Any]
@@ -29,10 +29,6 @@ def wrong_run(run: object, name: str = "run") -> str | None:
 
 def wrong_path(name: str, path: object, wanted: str = "the folder of a run") -> str | None:
     return wrong_type(name, path, (str, Path), wanted)
-
-
-def wrong_choice(name: str, value: object, choices: Sequence[str]) -> str | None:
-    return None if value is None or value in choices else f"{name}: {value!r}; choose {', '.join(choices)}, or None"
 
 
 def wrong_texts(name: str, value: object) -> str | None:

@@ -14,11 +14,12 @@ AntiphonError
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Integral, Real
 
 __all__ = [
     "AntiphonError", "ConfigError", "DataError", "DiskError", "DivergedError", "Interrupted", "MissingExtraError",
-    "ModelFolderError", "RunError", "UserError", "refuse", "wrong_item", "wrong_type",
+    "ModelFolderError", "RunError", "UserError", "refuse", "wrong_choice", "wrong_item", "wrong_type",
 ]  # fmt: skip
 
 
@@ -97,6 +98,11 @@ def wrong_type(name: str, value: object, kinds: Kinds, wanted: str = "") -> str 
     if fits:
         return None
     return f"{name}: a value of type {type(value).__name__} is given; give {wanted or WANTED[kinds]}"
+
+
+def wrong_choice(name: str, value: object, choices: Sequence[str]) -> str | None:
+    """The sentence for a value that is none of these choices and not None; None if it is."""
+    return None if value is None or value in choices else f"{name}: {value!r}; choose {', '.join(choices)}, or None"
 
 
 def wrong_item(name: str, values: object, kinds: Kinds, wanted: str) -> str | None:

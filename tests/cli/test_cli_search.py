@@ -41,6 +41,22 @@ def test_options_together_say_what_the_library_says(antiphon, model: str) -> Non
             assert answer["text"] == ""
 
 
+def test_the_precision_of_the_weights(antiphon, model: str, tmp_path: Path) -> None:  # noqa: ANN001
+    """Both commands take it, and scores are those of the library with it; an export keeps its weights."""
+    for precision in ("float32", "float16-weights"):
+        loaded = api.load(model, precision=precision)  # type: ignore[arg-type]
+        found = answers(antiphon, model, "--precision", precision)
+        assert [answer["score"] for answer in found] == [answer.score for answer in loaded.generate(LINES)]
+        (tmp_path / "pairs.tsv").write_text("a b c\tc b a\nd\td\n")
+        ended = antiphon("evaluate", model, str(tmp_path / "pairs.tsv"), "--precision", precision)
+        assert ended.code == 0, ended.err
+    assert antiphon("generate", model, "--precision", "half").code == 2
+    export = api.export_model(model, "onnx", tmp_path / "export")
+    refused = antiphon("generate", str(export), "--precision", "float32")
+    assert refused.code == 2
+    assert "is an export to onnx, whose weights stay as they are; leave it out" in refused.err
+
+
 def test_ratios_diversity_and_unknown_words(antiphon, model: str) -> None:  # noqa: ANN001
     found = answers(antiphon, model, "--min-ratio", "1.5", "--max-ratio", "2", "--replace-unknown")
     for line, answer in zip(LINES, found, strict=True):

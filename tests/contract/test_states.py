@@ -12,6 +12,7 @@ from tiny_models import ROWS, close, tiny_model
 from antiphon.config.networks import ModelConfig
 from antiphon.data.batches import source_batch
 from antiphon.models.model import SequenceModel
+from antiphon.models.weight_layout import HalfLinear, half_is_faster, lay_out_weights
 from antiphon.search.beam import ShrinkingBeam, beam_search
 from antiphon.search.greedy import greedy_search
 from antiphon.sequence import State
@@ -46,6 +47,33 @@ def test_selected_states_go_on_as_if_computed_from_scratch(case: ModelConfig) ->
     for rows, tokens in TURNS:
         state = state.select(torch.tensor(rows))
         state, said = go_on(model, state, [said[row] for line in rows for row in line], tokens)
+
+
+@every_state
+@pytest.mark.parametrize("half", [False, True], ids=["transposed", "half precision"])
+@torch.inference_mode()
+def test_weights_laid_out_for_use_compute_the_same(case: ModelConfig, half: bool) -> None:
+    """The fast path of one step against the plain one; and no step changes the states before it."""
+    if half and not half_is_faster():
+        half = False  # this machine has no such products
+    plain, used = tiny_model(case, torch.float32), lay_out_weights(tiny_model(case, torch.float32), half=half)
+    assert half == any(isinstance(part, HalfLinear) for part in used.modules())
+    states = [model.start(source_batch(ROWS)) for model in (plain, used)]
+    for rows, tokens in [([[0], [1], [2]], [1, 1, 1]), *TURNS]:
+        states = [state.select(torch.tensor(rows)) for state in states]
+        row, again = torch.tensor(tokens).unsqueeze(1), states[1]
+        steps = [model.step(row, state) for model, state in zip((plain, used), states, strict=True)]
+        assert torch.allclose(steps[0].logits, steps[1].logits, atol=5e-3 if half else 1e-5)
+        other = used.step(torch.full_like(row, 4), again)  # the same state goes on in another way
+        used.step(row, other.state)
+        assert torch.equal(used.step(row, again).logits, steps[1].logits)
+        many = torch.cat([row, row], dim=1)  # several tokens after one take the plain way
+        assert torch.allclose(
+            used.step(many, steps[1].state).logits[:, -1],
+            used.step(row, used.step(row, steps[1].state).state).logits[:, -1],
+            atol=5e-3 if half else 1e-5,
+        )
+        states = [step.state for step in steps]
 
 
 @every_state

@@ -63,7 +63,7 @@ def run(folder: Path, tokens: str, model: dict[str, Any], *, shared: bool, end: 
         made.decoder.output.bias[EOS] += end
         made.decoder.output.bias[[PAD, SOS, UNK]] += 2.0  # never to be said
     save_model(folder, config, made.state_dict(), source, target)
-    return Generator(open_model(folder))
+    return Generator(open_model(folder, "float32"))
 
 
 def padded(tokenizer: Tokenizer, texts: list[str]) -> dict[str, Tensor]:
@@ -121,7 +121,7 @@ def test_a_beam_finds_the_same(tmp_path: Path) -> None:
 def test_an_export_is_used_as_a_run_is(tmp_path: Path) -> None:
     ours = run(tmp_path / "run", "bpe", tied("all"), shared=True)
     folder = export_model(tmp_path / "run", "huggingface", tmp_path / "out")
-    again = Generator(open_model(folder))
+    again = Generator(open_model(folder, "float32"))
     for name, tensor in again.model.state_dict().items():
         assert torch.equal(tensor, ours.model.state_dict()[name]), name
     [mine], [other] = (one.score([("ka mi", "be lin")]) for one in (ours, again))
@@ -241,7 +241,7 @@ def compare(theirs: Any, ours: Generator, batch: Any, texts: list[str], names: d
 def test_marian_is_imported_with_its_tokenizers(tmp_path: Path, kind: str, options: dict[str, Any], tie: str) -> None:
     theirs = marian(tmp_path / "opus", kind, **options)
     api.import_model(tmp_path / "opus", tmp_path / "model")
-    ours, cut = api.load(tmp_path / "model"), marian_tokenizer(tmp_path / "opus")
+    ours, cut = api.load(tmp_path / "model", precision="float32"), marian_tokenizer(tmp_path / "opus")
     assert ours.config.model.tie == tie
     texts = [*TEXTS, *(f">>xyz<< {text}" for text in TEXTS[:5]), "Ωмир漢字 ka ou", ">>abc<< ka"]
     batch = cut(texts, return_tensors="pt", padding=True)
@@ -269,7 +269,7 @@ def test_marian_with_two_vocabularies_in_several_files(tmp_path: Path) -> None:
     theirs, source, target = marian_apart(tmp_path / "opus")
     assert len(list((tmp_path / "opus").glob("model-*.safetensors"))) > 1
     api.import_model(tmp_path / "opus", tmp_path / "model")
-    ours = api.load(tmp_path / "model")
+    ours = api.load(tmp_path / "model", precision="float32")
     assert (ours.config.model.tie, ours.config.data.shared_vocabulary) == ("none", False)
     here, there = renamed(ours.source_tokenizer, source), renamed(ours.target_tokenizer, target)
     read = torch.randint(3, len(source), (9, 7), generator=torch.Generator().manual_seed(1))
@@ -290,7 +290,10 @@ def test_marian_with_two_vocabularies_in_several_files(tmp_path: Path) -> None:
 def test_bart_is_imported_with_its_tokenizer(tmp_path: Path, fast: bool, options: dict[str, Any]) -> None:
     theirs = bart(tmp_path / "bart", fast=fast, **options)
     api.import_model(tmp_path / "bart", tmp_path / "model")
-    ours, cut = api.load(tmp_path / "model"), hugging_face("BartTokenizer").from_pretrained(tmp_path / "bart")
+    ours, cut = (
+        api.load(tmp_path / "model", precision="float32"),
+        hugging_face("BartTokenizer").from_pretrained(tmp_path / "bart"),
+    )
     texts = [*TEXTS, *(text for text in ODD if text and "<" not in text)]
     batch = cut(texts, return_tensors="pt", padding=True)
     places = renamed(ours.source_tokenizer, cut.get_vocab())
@@ -307,7 +310,7 @@ def test_bart_is_imported_with_its_tokenizer(tmp_path: Path, fast: bool, options
 def test_what_an_encoder_spells_with_is_left_behind(tmp_path: Path) -> None:
     """A run that was trained with model.ctc says the same once it is exported."""
     made = run(tmp_path / "run", "words", {**tied("none"), "ctc": 0.5}, shared=False)
-    export = Generator(open_model(export_model(tmp_path / "run", "huggingface", tmp_path / "export")))
+    export = Generator(open_model(export_model(tmp_path / "run", "huggingface", tmp_path / "export"), "float32"))
     assert export.config.model.ctc == 0.0
     for text in TEXTS[:5]:
         assert export.generate(text).text == made.generate(text).text

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from table_model import TableModel, TableState, all_strings, coarse_rows, loop_beam, seeded_rows
 
-from antiphon.search.beam import ShrinkingBeam, beam_search
+from antiphon.search.beam import Beam, PatientBeam, ShrinkingBeam, beam_search, search_single
+from antiphon.search.constraints import ForbiddenTokens, MaxLength, MinLength
 from antiphon.search.greedy import greedy_search
 from antiphon.search.hypothesis import Hypothesis, SearchRequest
 
@@ -215,3 +216,31 @@ def test_no_graph_is_built() -> None:
     greedy_search(step, TableState.start(1), SearchRequest(sentences=1, start=START, end=END, max_length=3))
     assert seen
     assert not any(seen)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    seeds,
+    st.integers(2, 6),
+    st.integers(1, 6),
+    st.integers(1, 6),
+    st.sampled_from([None, 0.5, 1.0, 2.0]),
+    st.booleans(),
+)
+def test_one_sentence_alone_is_searched_as_in_a_batch(
+    seed: int, V: int, size: int, length: int, patience: float | None, ties: bool
+) -> None:
+    """With ties, impossible tokens, forced prefixes, constraints, both policies: search_single finds what Beam does."""
+    rows = coarse_rows(seed, V) if ties else seeded_rows(seed, V, zeros=0.3)
+    policy = ShrinkingBeam(size) if patience is None else PatientBeam(size, patience)
+    constraints = (ForbiddenTokens((V - 1,)), MinLength(END, (seed % 4,)), MaxLength((length - seed % 2,)))
+    request = SearchRequest(
+        sentences=1, start=START, end=END, max_length=length, length_penalty=0.7, prefixes=[[1] * (seed % 3)],
+        constraints=constraints[: seed % 5],
+    )  # fmt: skip
+    plain = Beam(TableState.start(1), request, policy)
+    for position in range(length):
+        if not plain.done:
+            plain.advance(TableModel(rows), position)
+    found = search_single(TableModel(rows), TableState.start(1), request, policy)
+    assert found == plain.hypotheses()[0]

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Unpack
 import typer
 
 from antiphon.cli.io import METRICS, check_metrics, pair_files, print_json, print_line, print_table, say, say_dropped
-from antiphon.cli.options import CombineOption, RunArgument, WithOption, load_generator, with_search_flags
+from antiphon.cli.options import (
+    CombineOption,
+    PrecisionOption,
+    RunArgument,
+    WithOption,
+    load_generator,
+    with_search_flags,
+)
 from antiphon.cli.predictions import predictions_problems, say_worst, write_predictions
 from antiphon.inference.options import SearchKeywords
 
@@ -88,6 +95,7 @@ def evaluate(
     worst: WorstOption = 3,
     also: WithOption = None,
     combine: CombineOption = None,
+    precision: PrecisionOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
     **options: Unpack[SearchKeywords],
 ) -> None:
@@ -103,7 +111,7 @@ def evaluate(
     files, metrics, pictures = pair_files(pairs), check_metrics(metrics), confusion or []
     file_paths(files, say)
     problems = [*option_problems(files, by, by_lines, pictures, order), *predictions_problems(predictions)]
-    generator = load_generator(run, also, combine, options, problems)
+    generator = load_generator(run, also, combine, options, problems, precision)
     examples, dropped = api.read_examples(generator, files)
     metrics = metrics or list(generator.config.evaluation.metrics)
     if predictions is not None:

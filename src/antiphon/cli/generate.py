@@ -20,7 +20,14 @@ from antiphon.cli.io import (
     print_text,
     say_dropped,
 )
-from antiphon.cli.options import CombineOption, RunArgument, WithOption, load_generator, with_search_flags
+from antiphon.cli.options import (
+    CombineOption,
+    PrecisionOption,
+    RunArgument,
+    WithOption,
+    load_generator,
+    with_search_flags,
+)
 from antiphon.inference.options import STEP_ENGINES, SearchKeywords
 
 if TYPE_CHECKING:
@@ -46,6 +53,7 @@ def generate(
     prefix: Annotated[str, typer.Option(help="A text that every answer begins with.")] = "",
     also: WithOption = None,
     combine: CombineOption = None,
+    precision: PrecisionOption = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object a line; `source` is the line as it was.")
     ] = False,
@@ -61,7 +69,7 @@ def generate(
     line separates them; --json keeps each answer on one line.
     """
     problems = ["--weights: only in JSON; add --json"] if weights and not as_json else []
-    generator = load_generator(run, also, combine, options, problems)
+    generator = load_generator(run, also, combine, options, problems, precision)
     if weights:
         check_weights(generator)
     size = options.get("batch_size") or generator.config.decoding.batch_size

@@ -13,12 +13,23 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional, TypeVar, get_type_hi
 import typer
 
 from antiphon.errors import UserError
-from antiphon.inference.options import OPTIONS, Option, SearchKeywords, is_given, keyword_problems
+from antiphon.inference.options import (
+    FLOAT32,
+    HALF_WEIGHTS,
+    OPTIONS,
+    Option,
+    SearchKeywords,
+    is_given,
+    keyword_problems,
+)
 
 if TYPE_CHECKING:
     from antiphon.inference.generator import Generator
 
-__all__ = ["CombineOption", "RunArgument", "WithOption", "given_options", "load_generator", "with_search_flags"]
+__all__ = [
+    "CombineOption", "PrecisionOption", "RunArgument", "WithOption", "given_options", "load_generator",
+    "with_search_flags",
+]  # fmt: skip
 
 Command = TypeVar("Command", bound=Callable[..., None])
 
@@ -30,6 +41,13 @@ class EnsembleMean(StrEnum):
     geometric = "geometric"
 
 
+class WeightPrecision(StrEnum):
+    """The precision of the weights of a run in matrix products."""
+
+    float32 = FLOAT32
+    float16_weights = HALF_WEIGHTS
+
+
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run, a model folder or an export.")]
 WithOption = Annotated[
     list[Path] | None,
@@ -37,6 +55,12 @@ WithOption = Annotated[
 ]
 CombineOption = Annotated[
     EnsembleMean | None, typer.Option(help="With --with: the kind of mean of the probabilities. Default: arithmetic.")
+]
+PrecisionOption = Annotated[
+    WeightPrecision | None,
+    typer.Option(
+        help="The weights of a run in matrix products. Default: float16-weights if this machine is faster with them."
+    ),
 ]
 
 
@@ -91,7 +115,12 @@ def uncollected() -> Iterator[None]:
 
 
 def load_generator(
-    run: Path, also: list[Path] | None, combine: EnsembleMean | None, options: SearchKeywords, problems: list[str]
+    run: Path,
+    also: list[Path] | None,
+    combine: EnsembleMean | None,
+    options: SearchKeywords,
+    problems: list[str],
+    precision: WeightPrecision | None = None,
 ) -> Generator:
     """The model of RUN, or its ensemble with those of --with; UserError for `problems` and wrong search options."""
     problems = [*problems, *keyword_problems(options)]
@@ -102,6 +131,8 @@ def load_generator(
     with uncollected():
         from antiphon.model_folder import load
 
-        generator = load([run, *also], combine=(combine or EnsembleMean.arithmetic).value) if also else load(run)
+        runs = [run, *also] if also else run
+        weights = None if precision is None else precision.value
+        generator = load(runs, combine=(combine or EnsembleMean.arithmetic).value, precision=weights)
     generator.search_options(options)
     return generator

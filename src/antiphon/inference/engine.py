@@ -20,7 +20,7 @@ from antiphon.data.tokenizers import UNK, Tokenizer, text_source
 from antiphon.inference.flags import FlagLimits
 from antiphon.inference.generation import AttentionHeads, Copies
 from antiphon.inference.inputs import Codec, EncodedInput
-from antiphon.inference.options import SearchOptions
+from antiphon.inference.options import Precision, SearchOptions
 from antiphon.inference.rescoring import AttentionReader, TargetScorer
 from antiphon.models.model import SequenceModel
 from antiphon.search.beam import PatientBeam, ShrinkingBeam, beam_search
@@ -133,6 +133,7 @@ class LoadedModel:
     rerankers: Mapping[str, Reranker] = field(default_factory=dict)  # by the option that gives their weight
     folder: Path | None = None  # it was read from
     flag_limits: FlagLimits = field(default_factory=FlagLimits)
+    precision: Precision = "float32"  # of the weights in its products
 
     @property
     def source_tokenizer(self) -> Tokenizer:

@@ -66,6 +66,7 @@ class Generator:
         folder = loaded.folder if isinstance(loaded, LoadedModel) else None
         self.name = "" if folder is None else folder.resolve().name  # stands in traces
         self.check = check  # called before each step; it may raise an exception, which stops the search
+        self.precision = loaded.precision if isinstance(loaded, LoadedModel) else None  # of the weights in products
         self.rerankers, self.flag_limits = loaded.rerankers, loaded.flag_limits
         turns, self.turns = self.flag_limits.turns, self.flag_limits.turns or TurnFormat()
         self.codec = build_codec(self.config, self.source, self.target_tokenizer, _front_ends(loaded), turns)

@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from antiphon.inference.inputs import Codec
 
 __all__ = [
-    "LARGEST_BATCH", "OPTIONS", "STEP_ENGINES", "Option", "SearchKeywords", "SearchOptions", "is_given",
-    "keyword_problems", "search_options",
+    "FLOAT32", "HALF_WEIGHTS", "LARGEST_BATCH", "OPTIONS", "STEP_ENGINES", "Option", "Precision",
+    "SearchKeywords", "SearchOptions", "is_given", "keyword_problems", "search_options",
 ]  # fmt: skip
 
 Utility = Literal["chrf", "bleu"]
+Precision = Literal["float32", "float16-weights"]  # of the weights of a run in matrix products
+FLOAT32, HALF_WEIGHTS = get_args(Precision)
 Phrases = tuple[tuple[int, ...], ...]
 
 STEP_ENGINES = ("torch", "onnx")  # engines whose steps we search with

@@ -253,6 +253,8 @@ class Attended:
     @classmethod
     def concat(cls, parts: list[Attended]) -> Attended:
         """Consecutive steps, side by side."""
+        if len(parts) == 1:
+            return parts[0]
         return cls(
             context=torch.cat([part.context for part in parts], dim=1),
             weights=torch.cat([part.weights for part in parts], dim=1),

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from antiphon.search.constraints import IMPOSSIBLE, Constraints, History
+from antiphon.search.constraints import IMPOSSIBLE, Constraints, History, reads_history
 from antiphon.search.hypothesis import (
     Backpointers,
     Candidates,
@@ -28,7 +29,7 @@ from antiphon.search.hypothesis import (
 from antiphon.search.trace import Observer, candidate_list
 from antiphon.sequence import State
 
-__all__ = ["Beam", "BeamPolicy", "PatientBeam", "ShrinkingBeam", "beam_search"]
+__all__ = ["Beam", "BeamPolicy", "PatientBeam", "ShrinkingBeam", "beam_search", "search_single"]
 
 S = TypeVar("S", bound=State)
 
@@ -48,6 +49,8 @@ def beam_search(
     `max_length`, or that no token could extend, are unfinished. All hypotheses on a frontier are equally long, so
     `length_penalty` affects the final order only.
     """
+    if request.sentences == 1 and ranking is None and observer is None and not reads_history(request.constraints):
+        return [search_single(step, state, request, policy)]
     beam = Beam(state, request, policy, ranking, observer)
     with torch.no_grad():
         for position in range(request.max_length):
@@ -57,6 +60,71 @@ def beam_search(
                 request.check()
             beam.advance(step, position)
     return beam.hypotheses()
+
+
+class Node(NamedTuple):
+    """A token of a hypothesis of `search_single`, and the one before it."""
+
+    parent: Node | None
+    token: int
+    log_prob: float
+
+
+def search_single(step: StepFunction[S], state: S, request: SearchRequest, policy: BeamPolicy) -> list[Hypothesis]:
+    """The beam search for one sentence, with its few hypotheses as Python objects: the same, in a third of the time."""
+    constraints = Constraints(1, request.prefixes, request.constraints)
+    tokens, sentence = first_tokens(request.start, 1), torch.zeros(1, dtype=torch.long)
+    frontier: list[Node | None] = [None]
+    totals, ended, finished = np.zeros((1, 1), dtype=np.float32), list[tuple[Node | None, bool]](), 0
+    with torch.no_grad():
+        for position in range(request.max_length):
+            if not frontier:
+                break
+            if request.check is not None:
+                request.check()
+            scores, state = step(tokens, state)
+            no_history = sentence.expand(1, len(frontier), position)  # its length is all that is looked at
+            constraints.apply(scores.unsqueeze(0), History(sentence.to(scores.device), no_history))
+            done = torch.tensor([finished])
+            count = min(policy.candidate_count(done), scores.numel())
+            values, best = (part.cpu().numpy() for part in stable_topk(scores, min(count, scores.size(1))))
+            sums = totals + values  # [W, few]
+            ranked = np.argsort(-sums, axis=None, kind="stable")[:count]
+            slots, own, sums = (
+                (ranked // values.shape[1]).tolist(),
+                values.ravel()[ranked].tolist(),
+                sums.ravel()[ranked],
+            )
+            nodes = [
+                Node(frontier[slot], token, value)
+                for slot, token, value in zip(slots, best.ravel()[ranked].tolist(), own, strict=True)
+            ]
+            ends = torch.tensor([[node.token == request.end for node in nodes]])
+            chosen = (policy.select(ends, done)[0].numpy() & (sums > IMPOSSIBLE)).nonzero()[0].tolist()
+            going = [rank for rank in chosen if nodes[rank].token != request.end]
+            ended += [(nodes[rank], True) for rank in chosen if nodes[rank].token == request.end]
+            finished += len(chosen) - len(going)
+            if not chosen:
+                ended += [(node, False) for node in frontier]
+            elif bool(policy.is_done(torch.tensor([finished]))):
+                going = []
+            frontier, totals = [nodes[rank] for rank in going], sums[going][:, None]
+            if going:
+                tokens = torch.tensor([nodes[rank].token for rank in going], device=scores.device)
+                state = state.select(torch.tensor([[slots[rank] for rank in going]], device=scores.device))
+    ended += [(node, False) for node in frontier]
+    found = [_hypothesis(node, request.length_penalty, finished=whole) for node, whole in ended]
+    found.sort(key=lambda hypothesis: (not hypothesis.finished, -hypothesis.score))
+    return found[: policy.size]
+
+
+def _hypothesis(node: Node | None, length_penalty: float, *, finished: bool) -> Hypothesis:
+    tokens, log_probs = [], []
+    while node is not None:
+        tokens.append(node.token)
+        log_probs.append(node.log_prob)
+        node = node.parent
+    return Hypothesis.of(tokens[::-1], log_probs[::-1], finished=finished, length_penalty=length_penalty)
 
 
 class Beam(Generic[S]):
@@ -171,24 +239,30 @@ class Frontier:
         finished = self.finished + candidates.ended.sum(dim=1)
         going = candidates.selected & ~candidates.ended & ~policy.is_done(finished).unsqueeze(1)
         width = going.sum(dim=1)
-        still = width.nonzero().squeeze(1)
+        stays = width > 0
+        still = None if bool(stays.all()) else stays.nonzero().squeeze(1)
+
+        def of_open(values: Tensor) -> Tensor:
+            return values if still is None else values[still]
+
         # A stable sort brings the hypotheses that go on (0) before the others (1) and keeps their order.
-        order = (~going[still]).byte().argsort(dim=1, stable=True)[:, : int(width.max())]
+        order = (~of_open(going)).byte().argsort(dim=1, stable=True)[:, : int(width.max())]
 
         def pick(values: Tensor) -> Tensor:
-            return values[still].gather(1, order)
+            return of_open(values).gather(1, order)
 
         slots, tokens = pick(candidates.slots), pick(candidates.tokens)
-        before = self.history[still].gather(1, slots.unsqueeze(2).expand(-1, -1, self.history.size(2)))
+        before = of_open(self.history).gather(1, slots.unsqueeze(2).expand(-1, -1, self.history.size(2)))
+        rows = torch.arange(going.size(0), device=going.device) if still is None else still
         after = Frontier(
-            sentences=self.sentences[still],
-            finished=finished[still],
+            sentences=of_open(self.sentences),
+            finished=of_open(finished),
             totals=pick(candidates.totals.masked_fill(~going, IMPOSSIBLE)),
             tokens=tokens,
             nodes=pick(nodes),
             history=torch.cat([before, tokens.unsqueeze(2)], dim=2),
         )
-        return after, still.unsqueeze(1) * self.tokens.size(1) + slots
+        return after, rows.unsqueeze(1) * self.tokens.size(1) + slots
 
 
 class BeamPolicy(Protocol):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import torch
@@ -11,7 +12,7 @@ from torch import Tensor
 
 __all__ = [
     "IMPOSSIBLE", "Constraint", "Constraints", "ForbiddenPhrases", "ForbiddenTokens", "History", "MaxLength",
-    "MinLength", "NoRepeatNgram",
+    "MinLength", "NoRepeatNgram", "reads_history",
 ]  # fmt: skip
 
 FREE = -1  # no token is forced here
@@ -36,6 +37,11 @@ class Constraint(Protocol):
     def apply(self, scores: Tensor, history: History) -> None:
         """Write -inf into scores [B, W, V], in place."""
         ...
+
+
+def reads_history(constraints: tuple[Constraint, ...]) -> bool:
+    """True if one of them may read the tokens of a history, not just their number."""
+    return not all(isinstance(constraint, ForbiddenTokens | MinLength | MaxLength) for constraint in constraints)
 
 
 class Constraints:
@@ -80,7 +86,11 @@ class ForbiddenTokens:
     tokens: tuple[int, ...]
 
     def apply(self, scores: Tensor, history: History) -> None:  # noqa: ARG002 (whatever stands before)
-        scores[:, :, list(self.tokens)] = IMPOSSIBLE
+        scores.index_fill_(2, self._index.to(scores.device), IMPOSSIBLE)
+
+    @cached_property
+    def _index(self) -> Tensor:
+        return torch.tensor(self.tokens, dtype=torch.long)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from antiphon.search.constraints import IMPOSSIBLE, Constraints, History
 from antiphon.search.hypothesis import (
+    MIN_ROWS,
     Hypothesis,
     SearchRequest,
     StepFunction,
@@ -37,6 +38,10 @@ def greedy_search(step: StepFunction[S], state: S, request: SearchRequest) -> li
     """
 
     def argmax(scores: Tensor, sentences: Tensor) -> Tensor:  # noqa: ARG001 (the same for all)
+        if scores.size(0) < MIN_ROWS:
+            values, tokens = scores.max(dim=1)  # of equal values the first
+            if not bool(values.isnan().any()):
+                return tokens
         return stable_topk(scores, 1)[1].squeeze(1)
 
     return single_hypothesis_search(step, state, argmax, request)
@@ -57,35 +62,42 @@ def single_hypothesis_search(
     live = torch.arange(request.sentences)
     tokens = first_tokens(request.start, request.sentences)
     history = tokens.new_zeros(request.sentences, 0)
-    totals = torch.zeros(request.sentences)
-    columns: list[tuple[Tensor, Tensor, Tensor]] = []
+    answers: list[list[int]] = [[] for _ in range(request.sentences)]
+    log_probs: list[list[float]] = [[] for _ in range(request.sentences)]
     with torch.no_grad():
         for position in range(request.max_length):
             if live.numel() == 0:
                 break
             if request.check is not None:
                 request.check()
-            log_probs, state = step(tokens, state)
-            sentences = live.to(log_probs.device)
-            constraints.apply(log_probs.unsqueeze(1), History(sentences, history.unsqueeze(1)))
-            tokens = choose(log_probs, sentences)
-            values = log_probs.gather(1, tokens.unsqueeze(1)).squeeze(1)
-            possible = values > IMPOSSIBLE
-            ended = possible & (tokens == request.end)
-            columns.append((live[possible.to(live.device)], tokens[possible], values[possible]))
-            totals = totals.to(values.device) + values
-            if observer is not None:
-                seen = (sentences[possible], log_probs[possible], tokens[possible], totals[possible])
+            scores, state = step(tokens, state)
+            live, history = live.to(scores.device), history.to(scores.device)
+            constraints.apply(scores.unsqueeze(1), History(live, history.unsqueeze(1)))
+            tokens = choose(scores, live)
+            values = scores.gather(1, tokens.unsqueeze(1)).squeeze(1)
+            going, possible = [], []
+            columns = zip(live.tolist(), tokens.tolist(), values.tolist(), strict=True)
+            for row, (sentence, token, value) in enumerate(columns):
+                if value > IMPOSSIBLE:
+                    answers[sentence].append(token)
+                    log_probs[sentence].append(value)
+                    possible.append(row)
+                    if token != request.end:
+                        going.append(row)
+            if observer is not None and possible:
+                totals = values.new_tensor([sum(log_probs[sentence]) for sentence in live[possible].tolist()])
+                seen = (live[possible], scores[possible], tokens[possible], totals)
                 observer(choices(*seen, position, request, observer.pruned))
-            history = torch.cat([history.to(tokens.device), tokens.unsqueeze(1)], dim=1)
-            going = possible & ~ended
-            if not bool(going.all()):
-                rows = going.nonzero()  # [B', 1]
-                totals = totals[going]
-                live, tokens, history = live[going.to(live.device)], tokens[going], history[going]
-                if live.numel():
-                    state = state.select(rows)
-    return _collect(columns, request)
+            history = torch.cat([history, tokens.unsqueeze(1)], dim=1)
+            if len(going) < live.numel():
+                rows = torch.tensor(going, dtype=torch.long, device=tokens.device)
+                live, tokens, history = live[rows], tokens[rows], history[rows]
+                if going:
+                    state = state.select(rows.unsqueeze(1))
+    return [
+        Hypothesis.of(row, values, finished=bool(row) and row[-1] == request.end, length_penalty=request.length_penalty)
+        for row, values in zip(answers, log_probs, strict=True)
+    ]
 
 
 def choices(
@@ -111,17 +123,3 @@ def choices(
             status: Status = "pruned" if number != token else "finished" if number == request.end else "kept"
             found.append(Candidate(sentence, step, 0 if step else -1, number, log_prob, total, score, status, place))
     return found
-
-
-def _collect(columns: list[tuple[Tensor, Tensor, Tensor]], request: SearchRequest) -> list[Hypothesis]:
-    """Hypotheses from the sentences, tokens and log probabilities of each step."""
-    tokens: list[list[int]] = [[] for _ in range(request.sentences)]
-    log_probs: list[list[float]] = [[] for _ in range(request.sentences)]
-    for live, column, values in columns:
-        for sentence, token, value in zip(live.tolist(), column.tolist(), values.tolist(), strict=True):
-            tokens[sentence].append(token)
-            log_probs[sentence].append(value)
-    return [
-        Hypothesis.of(row, values, finished=bool(row) and row[-1] == request.end, length_penalty=request.length_penalty)
-        for row, values in zip(tokens, log_probs, strict=True)
-    ]

@@ -17,7 +17,7 @@ from antiphon.search.constraints import IMPOSSIBLE, Constraint
 from antiphon.sequence import State
 
 __all__ = [
-    "Backpointers", "Candidates", "Check", "Hypothesis", "SearchRequest", "StepFunction", "first_tokens",
+    "MIN_ROWS", "Backpointers", "Candidates", "Check", "Hypothesis", "SearchRequest", "StepFunction", "first_tokens",
     "normalised_score", "stable_topk",
 ]  # fmt: skip
 
@@ -131,8 +131,8 @@ class Backpointers:
 
     def close(self, sentences: Tensor, nodes: Tensor, where: Tensor, *, finished: bool, back: int = 0) -> None:
         """End hypotheses at nodes [B, C] of the last step (or `back` steps before), where True."""
-        rows, columns = where.nonzero(as_tuple=True)
-        if rows.numel():
+        if bool(where.any()):
+            rows, columns = where.nonzero(as_tuple=True)
             self._ends.append(_Ends(sentences[rows], nodes[rows, columns], len(self._steps) - 1 - back, finished))
 
     def hypotheses(self, sentences: int, length_penalty: float) -> list[list[Hypothesis]]:
@@ -179,6 +179,8 @@ def stable_topk(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """
     wanted = min(count + 1, scores.size(1))  # one more shows whether a tie was cut in two
     values, indices = blockwise_topk(scores, wanted)
+    if wanted > 1 and bool((values[:, 1:] < values[:, :-1]).all()):  # neither ties nor NaN
+        return values[:, :count], indices[:, :count]
     if bool(values.isnan().any()):  # to topk, NaN is the highest
         scores = scores.masked_fill(scores.isnan(), IMPOSSIBLE)
         values, indices = blockwise_topk(scores, wanted)

@@ -5,12 +5,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 
 from antiphon.models.decoders.copying import CopyInputs, CopyMechanism
-from antiphon.models.decoders.decoder import AttentionWeights, Hidden, OutputLayer, PrefixDecoder
+from antiphon.models.decoders.decoder import AttentionWeights, Hidden, OutputLayer, PrefixDecoder, Step
 from antiphon.models.layers.blocks import BlockSpec
 from antiphon.models.layers.dropout import Dropout
 from antiphon.models.layers.embedding import TokenEmbedding
@@ -28,6 +30,14 @@ class SharedKeyValues:
     layers: tuple[KeyValues, ...]
     mask: Tensor  # [B, S]
     copies: Tensor | None = None  # [B, S]: each position as a target token, for a decoder that copies
+
+    @cached_property
+    def padding(self) -> Tensor | None:
+        """Added to scores [B, N, T, S]: 0, and -inf where the mask is False; None if the mask is True everywhere."""
+        if bool(self.mask.all()):
+            return None
+        zeros = self.layers[0].keys.new_zeros(self.mask.shape)
+        return zeros.masked_fill_(~self.mask, float("-inf"))[:, None, None]
 
     def masked(self, layer: int) -> MaskedKeyValues:
         return MaskedKeyValues(self.layers[layer], self.mask[:, None, None])
@@ -136,6 +146,14 @@ class DecoderBlock(nn.Module):
         return own, self.cross.weights(self.norms.before("cross", states, real), context.memory)
 
 
+class OneStep(Protocol):
+    """A faster `forward` for one token of each row."""
+
+    def __call__(self, tokens: Tensor, state: TransformerState) -> tuple[Tensor, tuple[KeyValues, ...]]:
+        """Tokens [R, 1] → logits [R, 1, V], and each layer's keys and values."""
+        ...
+
+
 class TransformerDecoder(PrefixDecoder[TransformerState]):
     """s = block_L(.. block_1(y √d + p)), with first and last norms as in the encoder;  p(y_i) = softmax(W s_i)
 
@@ -167,13 +185,26 @@ class TransformerDecoder(PrefixDecoder[TransformerState]):
         nn.init.zeros_(self.output.bias)
         self.padding = padding  # the id of <pad>
         self.copying = CopyMechanism(query=spec.size) if copying else None
+        self.one_step: OneStep | None = None  # put here when a model is opened
+
+    @property
+    def decoder_blocks(self) -> list[DecoderBlock]:
+        return [block for block in self.blocks if isinstance(block, DecoderBlock)]
 
     def start(self, memory: Memory) -> TransformerState:
-        blocks = self._blocks()
+        blocks = self.decoder_blocks
         like = self.embedding.table.weight
         own = tuple(block.attention.empty(memory.mask.size(0), like) for block in blocks)
         cross = tuple(block.cross.prepare(memory.states) for block in blocks if block.cross is not None)
+        if self.one_step is not None:  # every step reads them
+            cross = tuple(KeyValues(part.keys.contiguous(), part.values.contiguous()) for part in cross)
         return TransformerState(own, SharedKeyValues(cross, memory.mask, memory.copies) if cross else None)
+
+    def forward(self, tokens: Tensor, state: TransformerState) -> Step[TransformerState]:
+        if self.one_step is not None and tokens.size(1) == 1 and state.prefix is None and not torch.is_grad_enabled():
+            logits, own = self.one_step(tokens, state)
+            return Step(logits, replace(state, own=own))
+        return super().forward(tokens, state)
 
     def advance(self, tokens: Tensor, state: TransformerState) -> Hidden[TransformerState]:
         real = tokens != self.padding
@@ -200,7 +231,7 @@ class TransformerDecoder(PrefixDecoder[TransformerState]):
         """
         real = tokens != self.padding
         states, own, cross = self._embed(self.embedding(tokens), real, state), [], []
-        for block, context in zip(self._blocks(), self._contexts(tokens.size(1), state), strict=True):
+        for block, context in zip(self.decoder_blocks, self._contexts(tokens.size(1), state), strict=True):
             inner, outer = block.weights(states, real, context)
             if state.prefix is not None:
                 outer, inner = inner.tensor_split([state.prefix.mask.size(1)], dim=-1)
@@ -239,6 +270,3 @@ class TransformerDecoder(PrefixDecoder[TransformerState]):
             )
             for layer, own in enumerate(state.own)
         ]
-
-    def _blocks(self) -> list[DecoderBlock]:
-        return [block for block in self.blocks if isinstance(block, DecoderBlock)]

@@ -15,6 +15,7 @@ __all__ = ["CellKind", "RecurrentStack", "initialize_recurrent", "recurrent_netw
 
 CellKind = Literal["lstm", "gru", "rnn", "rnn-relu"]
 Network = nn.RNN | nn.GRU | nn.LSTM
+CELL_WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 CELLS = {"gru": torch.gru_cell, "rnn": torch.rnn_tanh_cell, "rnn-relu": torch.rnn_relu_cell}
 
 
@@ -109,8 +110,13 @@ class RecurrentStack(nn.Module):
         return inputs, tuple(torch.stack(part, dim=1) for part in zip(*layers, strict=True))
 
     def _cell(self, number: int, inputs: Tensor, parts: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-        w_ih, w_hh, b_ih, b_hh = (getattr(self.network, f"{name}_l{number}") for name in names)
+        w_ih, w_hh, b_ih, b_hh = self.cell_weights(number)
         if self.cell == "lstm":
             return tuple(torch.lstm_cell(inputs, list(parts), w_ih, w_hh, b_ih, b_hh))
         return (CELLS[self.cell](inputs, parts[0], w_ih, w_hh, b_ih, b_hh),)
+
+    def cell_weights(self, number: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """W, U and their biases in a layer."""
+        network = self.network
+        w_ih, w_hh, b_ih, b_hh = (getattr(network, f"{name}_l{number}") for name in CELL_WEIGHTS)
+        return w_ih, w_hh, b_ih, b_hh
