@@ -27,7 +27,7 @@ from antiphon.inference.inputs import AnswerCodec
 from antiphon.inference.limits import Limits
 from antiphon.model_folder import LoadedModel
 
-__all__ = ["METADATA", "write_search"]
+__all__ = ["read_facts", "write_search"]
 
 METADATA = "antiphon"  # the key in the metadata of the file
 FORMAT = 1  # of its value
@@ -257,6 +257,7 @@ search (int64[B, S] source, int64 beam, float length_penalty, int64 max_length)
 """
 UNLIMITED = 2**31  # positions of a decoder that has learnt none
 WITH_DEFAULT = ("beam", "length_penalty", "max_length")  # inputs that may be left out
+LEFT_OUT = ("joint", "replace_unknown")  # defaults of a model that the file cannot follow
 
 
 def write_search(loaded: LoadedModel, path: Path) -> None:
@@ -305,9 +306,16 @@ def facts(loaded: LoadedModel) -> dict[str, Any]:
         "specials": {name: number for number, name in enumerate(SPECIALS)},
         "longest_source": min(longest, (limits.encoder or UNLIMITED) - 1),
         "defaults": {name: getattr(config.decoding, name) for name in WITH_DEFAULT},
+        "left_out": [name for name in LEFT_OUT if getattr(config.decoding, name)],
         "source": json.loads(loaded.source_tokenizer.json()),
         "target": json.loads(loaded.target_tokenizer.json()),
     }
+
+
+def read_facts(path: Path) -> dict[str, Any]:
+    """The facts in the metadata of a file that `write_search` wrote."""
+    metadata = {entry.key: entry.value for entry in onnx.load(str(path)).metadata_props}
+    return dict(json.loads(metadata[METADATA]))
 
 
 def join_graphs(start: ModelProto, step: ModelProto, constants: dict[str, Array]) -> ModelProto:
@@ -332,7 +340,8 @@ def join_graphs(start: ModelProto, step: ModelProto, constants: dict[str, Array]
         loop.input.append(f"start_{name}")
         loop.output.append(f"last_{name}")
     arrays = [numpy_helper.from_array(array, name) for name, array in constants.items()]
-    graph.initializer.extend([*before.initializer, *inside.initializer, *arrays])
+    graph.initializer.extend([*before.initializer, *arrays])
+    body.initializer.extend(inside.initializer)  # onnxruntime prepares weights for its products where they are used
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=start.ir_version)
 
 

@@ -72,7 +72,7 @@ class TracedStack(RecurrentStack):
 
     def step(self, inputs: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
         tops, after = self.fused(inputs.unsqueeze(1), state)
-        return tops.squeeze(1), after
+        return tops[:, 0], after  # a tracer makes an `if` of squeeze
 
 
 class TracedAttention(MultiHeadAttention):
