@@ -145,7 +145,7 @@ def main() -> None:
     parser.add_argument("--beam", type=int, help="hypotheses kept at each step; 1: greedy")
     parser.add_argument("--max-length", type=int, help="longest answer in tokens")
     parser.add_argument("--length-penalty", type=float, help="exponent a of sum(log p) / length^a")
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     model = OnnxFile(given.model)
     texts = given.texts or [line.rstrip("\n") for line in sys.stdin]
     for found in model.answers(texts, given.beam, given.length_penalty, given.max_length) if texts else []:

@@ -36,7 +36,7 @@ EXAMPLE = PROJECT / "examples" / "onnx_plain.py"
 KINDS = [kind for kind in MODELS if not kind.endswith("-lm")]
 NAMED = ["lstm-bahdanau", "cnn-luong", "transformer"]  # these answer every source alone, too; cnn-luong has an LSTM
 
-ENDING = 1.5  # so that answers end at all steps
+ENDING = 0.5  # so that answers end at all steps
 
 Hypotheses = list[list[tuple[list[int], float]]]
 
@@ -111,7 +111,7 @@ def test_answers_and_scores_are_the_same(file_of: Callable[[str], Searched], kin
 
 def test_the_beam_shrinks_and_the_rest_is_cut(file_of: Callable[[str], Searched]) -> None:
     """The answers above end at different steps, and some do not end."""
-    found = file_of("lstm-bahdanau").ask(TEXTS, beam=5)
+    found = file_of("cnn-luong").ask(TEXTS, beam=5)
     lengths = {len(ids) for one in found for ids, _ in one if ids[-1] == EOS}
     assert len(lengths) > 4
     assert {len(ids) for one in found for ids, _ in one if ids[-1] != EOS} == {8}
@@ -122,7 +122,7 @@ def test_the_beam_shrinks_and_the_rest_is_cut(file_of: Callable[[str], Searched]
 
 
 def test_options_change_the_answers_and_have_defaults(file_of: Callable[[str], Searched]) -> None:
-    file = file_of("lstm-bahdanau")
+    file = file_of("cnn-luong")
     decoding = file.run.config.decoding
     usual = file.ask(TEXTS)
     assert usual == file.ask(TEXTS, beam=decoding.beam, length_penalty=decoding.length_penalty, max_length=8)
@@ -223,7 +223,7 @@ def test_the_plain_example_answers_as_the_run_does(kind: str, tmp_path: Path) ->
     )
     wanted = file.run.generate(texts, beam=4, max_length=6, weights=False)
     assert given.stdout == piped.stdout == "".join(f"{one.text}\t{one.score:.4f}\n" for one in wanted)
-    assert len({one.text for one in wanted}) > 1
+    assert len(set(given.stdout.splitlines())) > 1, "else there is nothing to compare"
 
 
 def test_the_plain_example_needs_no_antiphon() -> None:
