@@ -83,10 +83,16 @@ def init(
     return suggest_config([files] if isinstance(files, str) else files, sources, targets)
 
 
-def export_model(run: str | Path, to: str, out: str | Path, *, int8: bool = False) -> Path:
-    """Export a run to another engine (ctranslate2, onnx, huggingface); return the folder, which `load` takes."""
-    refuse(wrong_path("run", run), wrong_path("out", out, "a folder"))
-    return write_export(run, to, out, int8=int8)
+def export_model(run: str | Path, to: str, out: str | Path, *, int8: bool = False, with_search: bool = False) -> Path:
+    """Export a run to another engine (ctranslate2, onnx, huggingface); return the folder, which `load` takes.
+
+    With `with_search`, an export to onnx is one file, which also has the search in it: other programs call it with ids
+    and get ids, by onnxruntime alone. `load` does not take it.
+    """
+    flags = {"int8": int8, "with_search": with_search}
+    wrong = [wrong_type(name, flag, bool) for name, flag in flags.items()]
+    refuse(wrong_path("run", run), wrong_path("out", out, "a folder"), *wrong)
+    return write_export(run, to, out, int8=int8, with_search=with_search)
 
 
 def import_model(folder: str | Path, out: str | Path, *, say: Callable[[str], None] = lambda _: None) -> Path:

@@ -297,6 +297,8 @@ def _check(folder: Path) -> None:
 
 
 def _check_files(folder: Path) -> None:
+    if folder.is_file():
+        raise ModelFolderError(f"{folder}: a file, and a model is a folder; give the run or its export")
     if not folder.is_dir():
         raise ModelFolderError(f"{folder}: no such folder; `antiphon train CONFIG --out {folder}` makes one")
     missing = [name for name in (CONFIG, MANIFEST, *CHECKED) if not (folder / name).is_file()]

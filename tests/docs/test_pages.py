@@ -57,7 +57,7 @@ def test_engines(example_folder: Path, capsys: pytest.CaptureFixture[str], monke
     fill(model, scale=1.1)
     save_model(example_folder / "RUN", config, model.state_dict(), SOURCE, TARGET)
     told = [words for words in commands("engines.md") if words[0] != "import"]
-    assert len(told) == 7
+    assert len(told) == 8
     for words in told:
         more = ["--file", "lines.txt", "--rounds", "1"] if words[0] == "bench" else []
         assert run([*words, *more]) == 0, capsys.readouterr().err

@@ -34,20 +34,36 @@ def export(
             "huggingface: Transformers, as a Marian model of `transformers`."
         ),
     ],
-    out: Annotated[Path, typer.Option(help="The folder to write; it must not exist yet.")],
+    out: Annotated[Path, typer.Option(help="The folder (or file) to write; it must not exist yet.")],
     int8: Annotated[
         bool, typer.Option("--int8", help="Weights of 8 bits: a quarter of the size, and nearly the same answers.")
+    ] = False,
+    with_search: Annotated[
+        bool,
+        typer.Option(
+            "--with-search",
+            help="With onnx: one file that has the whole search in it, ids in and ids out, for programs with nothing "
+            "but onnxruntime: browsers, phones, C#.",
+        ),
     ] = False,
 ) -> None:
     """Write a model for another engine.
 
-    generate, score, evaluate and explain read the new folder like a run, and refuse what its engine cannot do.
+    generate, score, evaluate and explain read the new folder like a run, and refuse what its engine cannot do. A file
+    with its search is for other programs.
     """
     from antiphon import api
     from antiphon.export.base import read_export
 
     say(f"writing {run} for {to.value}{', with weights of 8 bits' if int8 else ''}")
-    folder = api.export_model(run, to.value, out, int8=int8)
+    folder = api.export_model(run, to.value, out, int8=int8, with_search=with_search)
+    if with_search:
+        from antiphon.export.onnx_search import read_facts
+
+        for name in read_facts(folder)["left_out"]:
+            say(f"decoding.{name}: the run uses it, and the search in the file does not")
+        say(f"wrote {folder} ({folder.stat().st_size / 1e6:.1f} MB); examples/onnx_plain.py answers with it")
+        return
     for note in read_export(folder).facts.get("notes", []):
         say(note)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -17,7 +17,7 @@ from antiphon.data.affixes import affix_codes
 from antiphon.data.build_source import SOURCE_TOKENIZER, TARGET_TOKENIZER, load_tokenizer, one_text
 from antiphon.data.tokenizers import Tokenizer
 from antiphon.errors import MissingExtraError, ModelFolderError, UserError
-from antiphon.files import publish, sha256, to_json, write_text
+from antiphon.files import disk_errors, publish, sha256, to_json, write_text
 from antiphon.inference.engine import EngineModel, LoadedModel
 from antiphon.model_folder import (
     CONFIG,
@@ -114,7 +114,8 @@ class Target:
     """An engine: a module of this package with `write(loaded, folder, int8) → facts`, and one with `load(export)`.
 
     `write` puts the engine's files into an empty folder, or raises UserError with the reason why it cannot. `load`
-    takes an ExportFolder and returns a LoadedModel or an EngineModel.
+    takes an ExportFolder and returns a LoadedModel or an EngineModel. A third module, if there is one, writes a model
+    with its whole search as one file, for other programs: `write_search(loaded, path)`.
     """
 
     writer: str
@@ -122,23 +123,26 @@ class Target:
     needs: tuple[str, ...]  # packages
     extra: str  # of antiphon, which installs them; "" where nothing is needed
     int8: bool  # can hold weights of 8 bits
+    search_writer: str = ""
 
 
 TARGETS = {
     "ctranslate2": Target("ctranslate2_write", "ctranslate2_engine", ("ctranslate2",), "fast", int8=True),
-    "onnx": Target("onnx_write", "onnx_engine", ("onnx", "onnxruntime"), "onnx", int8=False),
+    "onnx": Target("onnx_write", "onnx_engine", ("onnx", "onnxruntime"), "onnx", False, "onnx_search"),
     "huggingface": Target("huggingface_write", "huggingface_write", (), "", int8=False),
 }
 
 
-def export_model(run: str | Path, to: str, out: str | Path, *, int8: bool = False) -> Path:
-    """Write a run for another engine; the folder is whole or not there."""
+def export_model(run: str | Path, to: str, out: str | Path, *, int8: bool = False, with_search: bool = False) -> Path:
+    """Write a run for another engine; the folder, or the file with a search, is whole or not there."""
     if to not in TARGETS:
         raise UserError(f"to: there is no engine {to!r}; choose {', '.join(TARGETS)}")
     target, folder = TARGETS[to], Path(out)
     if int8 and not target.int8:
         can = [name for name, other in TARGETS.items() if other.int8]
         raise UserError(f"int8: an export to {to} has weights of 32 bits only; leave it out, or export to {can[0]}")
+    if with_search and not target.search_writer:
+        raise UserError(f"with_search: an export to {to} cannot hold the search; leave it out, or export to onnx")
     if folder.exists():
         raise UserError(f"{folder}: already exists; choose another --out, or remove it")
     if (Path(run) / EXPORT).is_file():
@@ -154,6 +158,12 @@ def export_model(run: str | Path, to: str, out: str | Path, *, int8: bool = Fals
         raise UserError(f"{run}: model.kind: an export writes answers token by token, not labels; use the run itself")
     if affix_codes(loaded.source) is not None:
         raise UserError(f"{run}: data.source.affixes: an export cannot read unknown words; use the run itself")
+    if with_search:
+        with disk_errors(folder, "choose another --out"):
+            folder.parent.mkdir(parents=True, exist_ok=True)
+        write_search: Callable[[LoadedModel, Path], None] = _module(to, target.search_writer).write_search
+        write_search(loaded, folder)
+        return folder
     write: Callable[[LoadedModel, Path, bool], dict[str, Any]] = _module(to, target.writer).write
     with publish(folder, otherwise="choose another --out") as temporary:
         facts = write(loaded, temporary, int8)

@@ -27,7 +27,10 @@ from antiphon.models.model import EncoderDecoder, SequenceModel
 from antiphon.models.multihead import KeyValues, MaskedKeyValues, MultiHeadAttention
 from antiphon.sequence import Sequence
 
-__all__ = ["LOGITS", "LOOK", "NEW", "READ", "ROW", "SENTENCE", "START", "STEP", "WEIGHTS", "write"]
+__all__ = [
+    "LOGITS", "LOOK", "NEW", "OPSET", "READ", "ROW", "SENTENCE", "START", "STEP", "WEIGHTS", "refuse_large", "write",
+    "write_graphs",
+]  # fmt: skip
 
 # Layers that a tracer cannot follow, with forward passes that use tensors only.
 
@@ -69,7 +72,7 @@ class TracedStack(RecurrentStack):
 
     def step(self, inputs: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
         tops, after = self.fused(inputs.unsqueeze(1), state)
-        return tops.squeeze(1), after
+        return tops[:, 0], after  # a tracer makes an `if` of squeeze
 
 
 class TracedAttention(MultiHeadAttention):
@@ -262,11 +265,16 @@ LARGEST = 2**31 - 1  # bytes of a protobuf message
 
 def write(loaded: LoadedModel, folder: Path, int8: bool) -> dict[str, Any]:  # noqa: ARG001 (refused before)
     """Write both graphs; every kind of model has them, and `load` needs no other facts."""
-    size = sum(tensor.numel() * tensor.element_size() for tensor in loaded.model.state_dict().values())
+    refuse_large(loaded.model)
+    write_graphs(loaded.model, folder / START, folder / STEP)
+    return {}
+
+
+def refuse_large(model: SequenceModel) -> None:
+    """UserError for a model that is too large for an ONNX file."""
+    size = sum(tensor.numel() * tensor.element_size() for tensor in model.state_dict().values())
     if size > LARGEST:
         raise UserError(
             f"onnx: the model has {size:,} bytes of weights, and an ONNX file holds {LARGEST:,} at most; "
             "use the run itself, or train a smaller model"
         )
-    write_graphs(loaded.model, folder / START, folder / STEP)
-    return {}

@@ -22,7 +22,7 @@ from antiphon.inference.generation import SourceSpan
 from antiphon.models.frontends.frontend import FrontEnd
 
 __all__ = [
-    "Codec", "EncodedInput", "UnreadableInputError", "build_codec", "chunk_size", "encode_inputs",
+    "AnswerCodec", "Codec", "EncodedInput", "UnreadableInputError", "build_codec", "chunk_size", "encode_inputs",
 ]  # fmt: skip
 
 NO_TOKEN = -1  # the end token of a stream
