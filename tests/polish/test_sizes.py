@@ -7,7 +7,7 @@ import gzip
 
 from source_tree import FILES, ROOT
 
-MOST_MODULES = 225  # without __init__.py; 35 of them are serve/
+MOST_MODULES = 230  # without __init__.py; 35 of them are serve/
 MOST_LINES = 42_000
 LONGEST_FILE = 400
 LONGEST_FUNCTION = 80
