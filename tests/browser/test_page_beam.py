@@ -299,6 +299,8 @@ def test_a_long_tree_has_a_strip_that_moves_it(tab: Open) -> None:
     box = strip.bounding_box()
     assert box is not None
     strip.click(position={"x": box["width"] - 2, "y": 10})
+    two_frames = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+    scroller.evaluate(two_frames)  # the strip follows when the browser tells it that the tree has moved
     at = scroller.evaluate("one => [one.scrollLeft, one.scrollWidth - one.clientWidth]")
     assert at[0] == pytest.approx(at[1], abs=2)
     frame = page.find(".minimap .frame").bounding_box()

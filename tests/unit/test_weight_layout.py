@@ -52,6 +52,7 @@ def test_a_row_is_the_same_alone_and_in_any_batch() -> None:
     half = lay_out_weights(nn.Sequential(plain), half=True)
     whole = half(rows)
     assert all(torch.allclose(half(rows[:size]), whole[:size], atol=1e-6) for size in range(1, 66))
+    assert torch.allclose(half(rows[0]), whole[0], atol=1e-6)  # a single vector
     assert not torch.equal(whole, plain(rows))
     rounded = torch.nn.functional.linear(rows, plain.weight.half().float(), plain.bias)
     assert torch.allclose(whole, rounded, atol=1e-5)  # only the weights are rounded

@@ -109,7 +109,7 @@ class HalfLinear(nn.Linear):
     def forward(self, input: Tensor) -> Tensor:
         if torch.is_grad_enabled() or input.dtype is not torch.float32 or not input.numel():
             return super().forward(input)
-        return self.product(input)
+        return self.product(input) if input.dim() > 1 else self.product(input.unsqueeze(0)).squeeze(0)
 
 
 class HalfRecurrentStack(RecurrentStack):
