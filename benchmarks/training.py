@@ -2,7 +2,7 @@
 
     python benchmarks/training.py PAIRS.tsv [--models transformer lstm] [--out runs/training] [--rounds 2]
                                   [--peer marian=PYTHON] [--peer eole=PYTHON] [--peer opennmt=PYTHON]
-                                  [--only NAME [NAME ...]] [--updates 15] [--threads 2]
+                                  [--only NAME [NAME ...]] [--updates 16] [--threads 2]
 
 PAIRS.tsv has a source and a target a line. `antiphon train`, a plain torch loop (plain_training.py) and the trainers of
 the peers, each from the Python of its own environment, train in turn, each in a process of its own, round after round.
@@ -28,6 +28,7 @@ import os
 import re
 import runpy
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -38,7 +39,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-FIRST = 5  # updates that do not count
+FIRST = 4  # updates that do not count
 MOST_UPDATES = 19  # log.jsonl has each of them
 BATCH_TOKENS, VOCABULARY, SMOOTHING = 4096, 8000, 0.1
 ROWS, INNER, COLUMNS = 4096, 256, 1024  # of the product whose rate is measured
@@ -73,10 +74,9 @@ EOLE: dict[str, dict[str, Any]] = {
         "embeddings": {"word_vec_size": 256, "position_encoding_type": "SinusoidalInterleaved"},
     },
     "lstm": {
-        "architecture": "rnn", "hidden_size": 512, "embeddings": {"word_vec_size": 512},
+        "architecture": "rnn", "hidden_size": 512, "embeddings": {"word_vec_size": 512}, "input_feed": 1,
         "encoder": {"encoder_type": "brnn", "layers": 2, "rnn_type": "LSTM", "bridge": True},
-        "decoder": {"decoder_type": "rnn", "layers": 2, "rnn_type": "LSTM", "global_attention": "general",
-                    "input_feed": True, "bidirectional_encoder": True},
+        "decoder": {"decoder_type": "rnn", "layers": 2, "rnn_type": "LSTM", "global_attention": "general"},
     },
 }  # fmt: skip
 OPENNMT: dict[str, dict[str, Any]] = {
@@ -263,13 +263,13 @@ def antiphon(title: str, setting: Setting, run: Path, more: list[str]) -> System
 
 
 def marian_options(setting: Setting) -> list[str]:
-    """Each of its workers has a share of the batch."""
+    """Its workers share a batch."""
     folder = setting.folder
     vocabulary = str(folder / "vocabulary.yml")
     return [
         "train", *MARIAN[setting.model].split(), "--model", str(folder / "marian.npz"), "--overwrite",
         "--train-sets", str(folder / "train.source"), str(folder / "train.target"), "--vocabs", vocabulary, vocabulary,
-        "--cpu-threads", str(setting.threads), "--sync-sgd", "--mini-batch-words", str(BATCH_TOKENS // setting.threads),
+        "--cpu-threads", str(setting.threads), "--sync-sgd", "--mini-batch-words", str(BATCH_TOKENS),
         "--mini-batch-round-up=false", "--maxi-batch", "1000", "--workspace", "2048", "--max-length", "100",
         "--optimizer", "adam", "--learn-rate", "0.001", "--clip-norm", "1", "--disp-freq", f"{FIRST}u",
         "--after", f"{setting.updates}u", "--seed", "1",
@@ -344,9 +344,12 @@ def measure(name: str, system: System, setting: Setting) -> dict[str, Any]:
     peak = 0.0
     with output.open("w", encoding="utf-8") as written:
         process = subprocess.Popen(system.command, stdout=written, stderr=subprocess.STDOUT, env=environment)
-        while process.poll() is None:
-            peak = max(peak, peak_memory(process.pid))
-            time.sleep(POLL)
+        try:
+            while process.poll() is None:
+                peak = max(peak, peak_memory(process.pid))
+                time.sleep(POLL)
+        finally:
+            process.kill()  # if this process is interrupted
     text = output.read_text("utf-8", errors="replace")
     if process.returncode not in system.exit_codes:
         raise SystemExit(f"{name}: exit code {process.returncode}; see {output}\n{text[-2000:]}")
@@ -451,9 +454,10 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--out", type=Path, default=Path("runs/training"))
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--updates", type=int, default=15)
+    parser.add_argument("--updates", type=int, default=16)
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if not FIRST < options.updates <= MOST_UPDATES:
         raise SystemExit(f"--updates {options.updates}: choose from {FIRST + 1} to {MOST_UPDATES}")
     print("\n\n".join([compare(model, options) for model in options.models]))
