@@ -45,6 +45,7 @@ BATCH_TOKENS, VOCABULARY, SMOOTHING = 4096, 8000, 0.1
 ROWS, INNER, COLUMNS = 4096, 256, 1024  # of the product whose rate is measured
 M_MMAP_THRESHOLD, M_TRIM_THRESHOLD = -3, -1  # options of glibc's mallopt
 LEARNT_NOTHING = 3  # exit code of a run of ours; a few updates do not suffice
+BUCKET = 32_768  # pairs that Eole and OpenNMT-py sort by length; by default they read 262,144 before they begin
 POLL = 0.1  # seconds between two readings of a process's memory
 
 LSTM = """\
@@ -65,7 +66,7 @@ MARIAN = {
     "--transformer-dim-ffn 1024 --transformer-preprocess n --transformer-postprocess da "
     "--transformer-postprocess-top n --transformer-dropout 0.1 --tied-embeddings-all --label-smoothing 0.1",
     "lstm": "--type s2s --dim-emb 512 --dim-rnn 512 --enc-type bidirectional --enc-depth 2 --enc-cell lstm "
-    "--dec-depth 2 --dec-cell lstm --dec-cell-base-depth 2 --dropout-rnn 0.2",
+    "--dec-depth 1 --dec-cell lstm --dec-cell-base-depth 2 --dropout-rnn 0.2",
 }
 EOLE: dict[str, dict[str, Any]] = {
     "transformer": {
@@ -263,7 +264,7 @@ def antiphon(title: str, setting: Setting, run: Path, more: list[str]) -> System
 
 
 def marian_options(setting: Setting) -> list[str]:
-    """Its workers share a batch."""
+    """Its workers share a batch, which counts words without padding."""
     folder = setting.folder
     vocabulary = str(folder / "vocabulary.yml")
     return [
@@ -284,6 +285,7 @@ def eole_config(setting: Setting) -> Path:
         "dropout": [DROPOUT[setting.model]], "attention_dropout": [DROPOUT[setting.model]],
         "label_smoothing": LABEL_SMOOTHING[setting.model], "compute_dtype": "fp32", "world_size": 1, "gpu_ranks": [],
         "model_path": str(folder / "eole"), "save_checkpoint_steps": 10**6, "valid_steps": 10**6,
+        "bucket_size": BUCKET,
     }  # fmt: skip
     config = {**common_config(setting), "overwrite": True, "training": training, "model": EOLE[setting.model]}
     return write_json(folder / "eole.yaml", config)
@@ -297,6 +299,7 @@ def opennmt_config(setting: Setting) -> Path:
         "learning_rate": 0.001, "max_grad_norm": 1.0, "dropout": [DROPOUT[setting.model]],
         "attention_dropout": [DROPOUT[setting.model]], "label_smoothing": LABEL_SMOOTHING[setting.model],
         "save_model": str(folder / "opennmt"), "save_checkpoint_steps": 10**6, "valid_steps": 10**6,
+        "bucket_size": BUCKET,
         "src_seq_length": 100, "tgt_seq_length": 100,
     }  # fmt: skip
     return write_json(folder / "opennmt.yaml", config)
