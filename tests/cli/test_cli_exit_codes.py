@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon import api
+from antiphon import model_folder
 from antiphon.cli.io import print_json, print_line
 from antiphon.errors import ConfigError, DiskError, Interrupted
 from antiphon.text import visible
@@ -24,10 +24,10 @@ MAIN = [sys.executable, "-m", "antiphon.cli.main"]
 def fail_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     """Let `antiphon generate` meet an error."""
 
-    def load(run: Path) -> None:  # noqa: ARG001
+    def load(run: Path, *, combine: str, precision: str | None) -> None:  # noqa: ARG001
         raise error
 
-    monkeypatch.setattr(api, "load", load)
+    monkeypatch.setattr(model_folder, "load", load)
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def searched(run: Path, path: Path) -> Searched:
     options.log_severity_level, options.intra_op_num_threads = 3, 1
     antiphon.export_model(run, "onnx", path, with_search=True)
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    return Searched(Generator(open_model(run)), path, session)
+    return Searched(Generator(open_model(run, "float32")), path, session)
 
 
 @pytest.fixture(scope="module")

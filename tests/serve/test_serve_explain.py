@@ -22,7 +22,7 @@ def test_a_step_is_that_of_python(server: RunningServer, bahdanau_run: str, dime
     assert answer.status_code == 200, answer.text
     found = answer.json()
     wanted = antiphon.explain_step(bahdanau_run, "a b c", 1, answer="K L").as_dict(dimensions)
-    assert found == {**wanted, "model": "bahdanau"}
+    assert found == {**wanted, "model": "bahdanau", "update": None}
     [states] = [part for part in found["parts"] if part["name"] == "states"]
     assert len(states["values"][0]) == (3 if dimensions == 3 else 12)
 
@@ -52,7 +52,7 @@ def test_occlusion_is_that_of_python(
     assert reply.status_code == 200, reply.text
     wanted = antiphon.occlusion(bahdanau_run, "a b c", answer, by=by).as_dict()
     span = {"source": 0, "kind": "text", "first": 0, "last": 3, "grid": None, "text": "a b c"}
-    beside = {"spans": [span], "model": "bahdanau"}
+    beside = {"spans": [span], "model": "bahdanau", "update": None}
     assert reply.json() == {**wanted, "log_probs": pytest.approx(wanted["log_probs"]), **beside}
     assert len(wanted["differences"]) == 3
 

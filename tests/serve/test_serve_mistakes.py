@@ -140,9 +140,9 @@ def test_odd_texts_are_answered_in_their_places(server: RunningServer) -> None:
 @pytest.mark.parametrize(
     ("path", "body", "answer"),
     [
-        ("generate", {"inputs": []}, {"outputs": [], "model": "bahdanau"}),
-        ("score", {"inputs": [], "targets": []}, {"outputs": [], "model": "bahdanau"}),
-        ("generate", {"inputs": "", "return": ["tokens"]}, {"outputs": EMPTY, "model": "bahdanau"}),
+        ("generate", {"inputs": []}, {"outputs": [], "model": "bahdanau", "update": None}),
+        ("score", {"inputs": [], "targets": []}, {"outputs": [], "model": "bahdanau", "update": None}),
+        ("generate", {"inputs": "", "return": ["tokens"]}, {"outputs": EMPTY, "model": "bahdanau", "update": None}),
     ],
 )
 def test_empty_lists_and_texts(
