@@ -3,11 +3,12 @@
     python benchmarks/decoding.py RUN PAIRS.tsv [--lstm RUN PAIRS.tsv] [--results docs/results.md] [--out FOLDER]
                                   [--count 1000] [--singles 100] [--rounds 3]
 
-RUN is a Transformer that a Marian folder can express (the recipe `translate`), --lstm a recurrent one with its own
-sources, for a table of its own. Each candidate is a worker process of antiphon.evaluation.bench (this script again,
-with --worker); they decode in turn, one at a time, round after round. Prints tables of sentences a second (medians over
-the rounds), ratios, milliseconds a sentence one by one (p50 and p95 over all rounds) and BLEU; --results writes them
-between the two marks of that file. Exit code 1 if engines that compute the same differ in BLEU.
+RUN is a Transformer; transformers.generate needs one that a Marian folder can express (order: post). --lstm is a
+recurrent one with its own sources, for a table of its own. --only NAME [NAME ...] chooses some of the candidates. Each
+is a worker process of antiphon.evaluation.bench (this script again, with --worker); they decode in turn, one at a time,
+round after round. Prints tables of sentences a second (medians over the rounds), ratios, milliseconds a sentence one by
+one (p50 and p95 over all rounds) and BLEU; --results writes them between the two marks of that file. Exit code 1 if
+engines that compute the same differ in BLEU.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -140,36 +142,52 @@ def exported(run: str, to: str, out: Path, *, int8: bool = False) -> str:
     return str(path)
 
 
-def transformer_candidates(run: str, out: Path) -> dict[str, tuple[str, str]]:
-    """Name → kind of worker and folder."""
-    if not (Path(run) / SHORTLIST).exists():
-        antiphon.shortlist(run)
-    int8, full = exported(run, "ctranslate2", out, int8=True), exported(run, "ctranslate2", out)
-    return {
-        "ours, torch": ("ours", run),
-        "ours, CTranslate2": ("ours", full),
-        "ours, CTranslate2 int8": ("ours", int8),
-        "ours, CTranslate2, shortlist": ("ours-shortlist", full),
-        "ours, ONNX": ("ours", exported(run, "onnx", out)),
-        "CTranslate2 directly": ("ctranslate2", full),
-        "CTranslate2 directly, int8": ("ctranslate2", int8),
-        "transformers.generate": ("transformers", exported(run, "huggingface", out)),
-    }
+@dataclass(frozen=True)
+class Candidate:
+    """A kind of worker, and what it opens: an export to another engine, or (None) the run itself."""
+
+    kind: str
+    to: str | None = None
+    int8: bool = False
+
+    def path(self, run: str, out: Path) -> str:
+        """The folder that the worker opens; exports are made when they are needed."""
+        if self.kind == "ours-shortlist" and not (Path(run) / SHORTLIST).exists():
+            antiphon.shortlist(run)
+        return run if self.to is None else exported(run, self.to, out, int8=self.int8)
 
 
-def recurrent_candidates(run: str, out: Path) -> dict[str, tuple[str, str]]:
-    """Name → kind of worker and folder."""
-    return {"ours, torch": ("ours", run), "ours, ONNX": ("ours", exported(run, "onnx", out))}
+TRANSFORMER = {
+    "ours, torch": Candidate("ours"),
+    "ours, CTranslate2": Candidate("ours", "ctranslate2"),
+    "ours, CTranslate2 int8": Candidate("ours", "ctranslate2", int8=True),
+    "ours, CTranslate2, shortlist": Candidate("ours-shortlist", "ctranslate2"),
+    "ours, ONNX": Candidate("ours", "onnx"),
+    "CTranslate2 directly": Candidate("ctranslate2", "ctranslate2"),
+    "CTranslate2 directly, int8": Candidate("ctranslate2", "ctranslate2", int8=True),
+    "transformers.generate": Candidate("transformers", "huggingface"),
+}
+RECURRENT = {"ours, torch": Candidate("ours"), "ours, ONNX": Candidate("ours", "onnx")}
 
 
 def comparison(
-    workers: dict[str, tuple[str, str]], run: str, pairs: str, peers: tuple[str, ...], options: argparse.Namespace
+    workers: dict[str, Candidate], run: str, pairs: str, peers: tuple[str, ...], options: argparse.Namespace
 ) -> tuple[str, list[str]]:
     """The table of these workers on the sources of a file, and the differences between them."""
-    examples = read_examples(antiphon.load(run), pairs)[0][: options.count]
+    examples, out = read_examples(antiphon.load(run), pairs)[0][: options.count], Path(options.out)
     candidates = [
-        BenchModel(name, [sys.executable, __file__, "--worker", kind, path, str(options.threads)])
-        for name, (kind, path) in workers.items()
+        BenchModel(
+            name,
+            [
+                sys.executable,
+                __file__,
+                "--worker",
+                worker.kind,
+                worker.path(run, Path(options.out)),
+                str(options.threads),
+            ],
+        )
+        for name, worker in workers.items()
         if not options.only or name in options.only
     ]
     texts = [example.source for example in examples]
@@ -181,7 +199,7 @@ def comparison(
         ]
         for found in measured
     }
-    (Path(options.out) / f"{Path(run).name}.json").write_text(json.dumps(facts, indent=1), "utf-8")
+    (out / f"{Path(run).name}.json").write_text(json.dumps(facts, indent=1), "utf-8")
     return table(measured, examples, peers), differences(measured, examples)
 
 
@@ -254,10 +272,10 @@ def main() -> None:
     out = Path(options.out)
     out.mkdir(parents=True, exist_ok=True)
     peers = ("CTranslate2 directly", "transformers.generate")
-    compared = [comparison(transformer_candidates(options.run, out), options.run, options.pairs, peers, options)]
+    compared = [comparison(TRANSFORMER, options.run, options.pairs, peers, options)]
     if options.lstm:
         run, pairs = options.lstm
-        compared.append(comparison(recurrent_candidates(run, out), run, pairs, ("ours, torch",), options))
+        compared.append(comparison(RECURRENT, run, pairs, ("ours, torch",), options))
     text = "\n\n".join(rows for rows, _ in compared)
     print(text)
     if options.results:
