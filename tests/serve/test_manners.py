@@ -14,6 +14,7 @@ import pytest
 from running_server import SLOW, RunningServer, eventually, post, serving
 
 import antiphon
+from antiphon.serve.server import LEAST_CROWD
 
 OPTIONS = ["--queue", "2", "--wait", "0.3", "--timeout", "30", "--threads", "1", "--max-characters", "1000"]
 
@@ -92,6 +93,31 @@ def test_who_waits_for_room_gets_it(narrow: RunningServer) -> None:
     good = [answer for answer in answers if answer.status_code == 200]
     assert len(good) >= 10
     assert len({answer.json()["outputs"]["text"] for answer in good}) == 1
+
+
+def test_a_crowd_is_refused_before_it_is_read(bahdanau_run: str) -> None:
+    """Beyond 64 requests nobody waits for room, however long --wait is; the page and the probes still answer."""
+    with serving(bahdanau_run, options=["--queue", "1", "--wait", "60", "--threads", "1"]) as server:
+        sockets = [server.connect() for _ in range(LEAST_CROWD)]
+        for sock in sockets:
+            sock.sendall(post("/v1/generate", json.dumps(SLOW).encode()))
+
+        def is_refused() -> bool:
+            try:
+                answer = server.client.post("/v1/generate", json={"inputs": "a"}, timeout=1.0)
+            except httpx.ReadTimeout:  # not all of the others have come yet
+                return False
+            assert answer.status_code == 429
+            error = error_of(answer)
+            assert (error["code"], error["queue_depth"]) == ("queue_full", LEAST_CROWD)
+            return True
+
+        eventually(is_refused)
+        assert server.client.get("/livez").status_code == server.client.get("/").status_code == 200
+        for sock in sockets:
+            sock.close()
+        eventually(lambda: server.queued == 0)
+        assert_answers(server)
 
 
 def test_a_deadline_ends_the_work(narrow: RunningServer) -> None:

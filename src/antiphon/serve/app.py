@@ -140,6 +140,9 @@ class Gate:
             return Refusal(403, "wrong_origin", problem)
         if self.server.draining and scope["path"] not in OPEN_WHILE_DRAINING:
             return draining()
+        if scope["method"] == "POST" and self.server.overcrowded:  # to read it would take the time of the others
+            many = f"{self.server.active:,} requests are being answered or wait; try again soon"
+            return Refusal(429, "queue_full", many, retry_after=max(1, round(settings.wait)), depth=self.server.active)
         return None
 
     def _is_foreign(self, origin: str, host: str) -> bool:

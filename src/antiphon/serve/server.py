@@ -21,9 +21,10 @@ from antiphon.serve.refusals import Refusal, invalid, too_many
 from antiphon.serve.serve_settings import ServeSettings
 from antiphon.serve.server_metrics import Metrics
 
-__all__ = ["Server", "first_event", "unless_gone"]
+__all__ = ["LEAST_CROWD", "Server", "first_event", "unless_gone"]
 
 Result = TypeVar("Result")
+CROWD, LEAST_CROWD = 4, 64  # requests: a multiple of the inputs that may wait (--queue), and the least limit
 MOST_HELD = 16  # of the largest bodies: what all requests together may hold
 KEYS = ("bearer", "deepl-auth-key")  # schemes of the Authorization header
 
@@ -64,6 +65,11 @@ class Server:
             yield
         finally:
             await asyncio.gather(self.runs.stop(), *(model.stop() for model in self.models))
+
+    @property
+    def overcrowded(self) -> bool:
+        """True if so many requests are at work or wait that a new one would only make the others wait."""
+        return self.active >= max(LEAST_CROWD, CROWD * self.settings.queue * max(1, len(self.models)))
 
     @property
     def ready(self) -> bool:
