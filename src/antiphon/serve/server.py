@@ -68,7 +68,7 @@ class Server:
 
     @property
     def overcrowded(self) -> bool:
-        """True if so many requests are at work or wait that a new one would only make the others wait."""
+        """True if a new request would only hold up those that are being answered or wait."""
         return self.active >= max(LEAST_CROWD, CROWD * self.settings.queue * max(1, len(self.models)))
 
     @property
