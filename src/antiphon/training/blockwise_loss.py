@@ -48,9 +48,8 @@ class BlockwiseCrossEntropy(torch.autograd.Function):
                 work.add(slice(first, first + rows), targets[first : first + rows])
             total = work.finish(outputs.sum(0).to(weight.dtype), weight.mean(0))
         ctx.save_for_backward(work.for_outputs.to(outputs.dtype), work.for_weight, work.for_bias)
-        plain = work.normalizers - work.scores
-        ctx.mark_non_differentiable(plain)
-        return total, plain
+        ctx.mark_non_differentiable(work.plain)
+        return total, work.plain
 
     @staticmethod
     def backward(ctx: Any, scale: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401
@@ -67,16 +66,18 @@ class OutputGradients:
         self.for_outputs = torch.empty_like(outputs)
         self.for_weight = torch.zeros_like(weight, dtype=bias.dtype)
         self.for_bias = torch.zeros_like(bias)
-        self.normalizers = self.scores = bias.new_zeros(())  # Σ_n log Σ_v exp(logit_nv), Σ_n logit_n(y_n)
+        self.plain = self.normalizers = bias.new_zeros(())  # -Σ_n log p_n(y_n), Σ_n log Σ_v exp(logit_nv)
 
     def add(self, rows: slice, targets: Tensor) -> None:
         """Add the part p - (1 - ε) [v = y] of the gradient for some rows."""
         outputs, wanted = self.outputs[rows], targets.unsqueeze(1)
         logits = torch.addmm(self.layer_bias, outputs, self.weight.t()).to(self.bias.dtype)  # [n, V]
         p = torch.softmax(logits, dim=-1)
-        # log Σ exp = logit - log p of any token; that of the most probable one is exact enough
-        self.normalizers = self.normalizers + (logits.amax(dim=-1) - p.amax(dim=-1).log()).sum()
-        self.scores = self.scores + logits.gather(1, wanted).sum()
+        # log Σ exp = logit - log p of any token, here of the most probable one: so the loss is never below 0, and exact
+        # for a token that is nearly certain
+        highest, log_highest = logits.amax(dim=-1), p.amax(dim=-1).log()
+        self.plain = self.plain + (highest - logits.gather(1, wanted).squeeze(1) - log_highest).sum()
+        self.normalizers = self.normalizers + (highest - log_highest).sum()
         p.scatter_add_(1, wanted, p.new_full((), self.smoothing - 1.0).expand_as(wanted))
         self.for_bias += p.sum(dim=0)
         p = p.to(self.weight.dtype)
@@ -93,4 +94,4 @@ class OutputGradients:
         self.for_weight -= share * sum_of_outputs
         self.for_bias -= share * count
         mean_scores = sum_of_outputs @ mean_weight + count * self.bias.mean()
-        return self.normalizers - (1.0 - self.smoothing) * self.scores - self.smoothing * mean_scores
+        return (1.0 - self.smoothing) * self.plain + self.smoothing * (self.normalizers - mean_scores)
